@@ -53,6 +53,13 @@ describe('what the model is told', () => {
     ])
   })
 
+  it('says which files of a kept call are not in the workspace', () => {
+    const choices = { 'a.txt': 'fork', 'b.txt': 'workspace' }
+    expect(JSON.stringify(answer(decided({ choices }), result))).toContain(
+      String.raw`The user kept another version of these files: \"b.txt\".\nout`
+    )
+  })
+
   it('says with the next question which files the person has reverted', () => {
     const files = [{ path: 'a.ts' }, { path: 'old.ts', from: 'new.ts' }]
     const changes = { changeId: 'revert:1', hash: 'h', total: 2, files }

@@ -126,14 +126,22 @@ function answerTo(part: Extract<AssistantPart, { type: 'tool-call' }>, transcrip
   if (!result) return { callId, name, text: 'This call was stopped before it ended.', isError: true }
   const edited = decision?.editedArgs ?? (call.again?.isEdited ? call.args : undefined)
   const note = edited ? `The user changed the arguments; this ran with ${JSON.stringify(edited)}.\n` : ''
+  const left = Object.entries(decision?.choices ?? {}).flatMap(([path, version]) => (version === 'fork' ? [] : path))
+  const kept = left.length === 0 ? '' : `The user kept another version of these files: ${leftWords(left)}.\n`
   const files = filesIn(result.content)
   return {
     callId,
     name,
-    text: shorten(note + contentText(result.content)).toWellFormed(),
+    text: shorten(note + kept + contentText(result.content)).toWellFormed(),
     isError: result.isError,
     ...(files.length > 0 && { files })
   }
+}
+
+const MAX_NAMED = 50
+function leftWords(paths: readonly string[]): string {
+  const named = paths.slice(0, MAX_NAMED).map((path) => JSON.stringify(path))
+  return [...named, ...(paths.length > MAX_NAMED ? [`and ${paths.length - MAX_NAMED} more`] : [])].join(', ')
 }
 
 function rejection(decision: NonNullable<CallEntry['decision']>, isPreviewed: boolean): string {

@@ -19,6 +19,7 @@ import {
   cancellations,
   cancelledNotice,
   decisionOn,
+  editedPreview,
   remembered,
   type SwitchChoice,
   switchedModel,
@@ -99,6 +100,10 @@ export class Chat extends OpenChats {
     for (;;) {
       const transcript = await this.#begun(sessionId)
       const call = waitingCall(transcript, answer.callId)
+      if (call.preview && answer.args) {
+        if (await this.#once(sessionId, [editedPreview(sessionId, call, answer)])) return call
+        continue
+      }
       const events = [decisionOn(call, answer)]
       if (call.preview && answer.approved)
         await checkChoices(this.deps.sessions, sessionId, `call:${call.callId}`, answer)

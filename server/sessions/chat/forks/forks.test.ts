@@ -87,7 +87,7 @@ it('discards what a call did, with the fork, and tells the model why', async () 
   await saved.close()
 })
 
-it('needs the hash of what was shown, refuses edits, and decides once', async () => {
+it('needs the hash of what was shown, and decides once', async () => {
   await open('preview', (_, step) => [step === 0 ? write('a.txt', 'x') : said('ok')])
   await fake.chat.send('s1', { text: 'go' })
   await fake.until('tool:previewed')
@@ -96,10 +96,31 @@ it('needs the hash of what was shown, refuses edits, and decides once', async ()
   const answer = { callId: 'w-a.txt', approved: true }
   await expect(fake.chat.decide('s1', answer)).rejects.toMatchObject({ code: 'stale' })
   await expect(fake.chat.decide('s1', { ...answer, hash: call?.hash })).rejects.toMatchObject({ code: 'stale' })
-  await expect(decide('w-a.txt', true, { args: { path: 'b' } })).rejects.toMatchObject({ code: 'edit_of_preview' })
   await Promise.allSettled([decide('w-a.txt', true), decide('w-a.txt', false)])
   await fake.until('turn:end')
   expect((await typesOf()).filter((type) => type === 'tool:approval_resolved')).toHaveLength(1)
+})
+
+// Checked: with the fork of the first run, both files are kept.
+it('runs an edited call in a new fork, keeps only what that did, and of an edit and a decision one counts', async () => {
+  await open('preview', (_, step) => [step === 0 ? write('a.txt', 'first') : said('ok')])
+  await fake.chat.send('s1', { text: 'go' })
+  await fake.until('tool:previewed')
+  const args = { path: 'b.txt', content: 'edited' }
+  await expect(decide('w-a.txt', false, { args })).rejects.toMatchObject({ code: 'edit_of_rejection' })
+  const { calls } = await fake.chat.transcript('s1')
+  const edits = [decide('w-a.txt', true, { args }), decide('w-a.txt', true, { args })]
+  const [first, second] = await Promise.allSettled(edits)
+  expect([first?.status, second?.status].toSorted()).toEqual(['fulfilled', 'rejected'])
+  const now = async () => (await fake.chat.transcript('s1')).calls['w-a.txt']
+  await expect.poll(async () => (await now())?.preview?.changes.files.map(({ path }) => path)).toEqual(['b.txt'])
+  expect(await workspaceFiles()).toEqual([])
+  const stale = { callId: 'w-a.txt', approved: true, hash: calls['w-a.txt']?.preview?.hash }
+  await expect(fake.chat.decide('s1', stale)).rejects.toMatchObject({ code: 'stale' })
+  await decide('w-a.txt', true)
+  await fake.until('turn:end')
+  expect(await workspaceFiles()).toEqual(['b.txt'])
+  expect(JSON.stringify(fake.requests[1]?.messages)).toContain('The user changed the arguments')
 })
 
 it('previews the calls of a step one after another, each on top of what was kept', async () => {

@@ -72,6 +72,8 @@ export function forkedWork(session: LiveSession, checkRunning: () => void): Fork
 
 async function preview(session: LiveSession, { callId, times: _, name, args, ...rest }: ToolCall): Promise<Previewed> {
   const id = `${CALL}${callId}`
+  // It has run before, and was edited or could not be kept. Nothing of that may be in what it does now.
+  if (session.fork.purpose === id) await session.fork.close()
   try {
     const fork = await openFork(session, () => id, rest.signal)
     const result = await fork.connection.callTool(name, args, { ...rest, timeoutMs: TOOL_TIMEOUT_MS })
