@@ -149,9 +149,10 @@ export class FakeSession {
     } else if (command === 'tool:approval') {
       const callId = String(input.callId)
       this.answers.push(input)
-      const { approved, reason, args } = input as EventData<'tool:approval_resolved'>
+      const { approved, reason, args, choices } = input as EventData<'tool:approval_resolved'>
       const edit = {
         ...(reason && { reason }),
+        ...(choices && { choices }),
         ...(args && { args }),
         ...(input.remember === true && { always: true as const })
       }

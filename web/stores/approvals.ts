@@ -21,6 +21,8 @@ export interface Answer {
 export interface Listing {
   calls: readonly CallEntry[]
   always?: CallEntry
+  /** The answer on that call. */
+  given?: Answer
 }
 
 /** The server takes commands of up to 1 MB, and closes the connection of a client that sends more. */
@@ -76,8 +78,8 @@ export const useApprovals = defineStore('approvals', () => {
   function listAll(): void {
     listing.value = { calls: [...bulkApprovable.value] }
   }
-  function listAlways(always: CallEntry): void {
-    listing.value = { calls: [], always }
+  function listAlways(always: CallEntry, given: Answer = { approved: true }): void {
+    listing.value = { calls: [], always, given }
   }
 
   watch(
@@ -120,7 +122,7 @@ export const useApprovals = defineStore('approvals', () => {
       for (const { callId } of again) {
         answered.delete(callId)
         deciding.value.delete(callId)
-        Object.assign(views.viewOf(callId), { mode: 'decide', edit: null })
+        Object.assign(views.viewOf(callId), { mode: 'decide', edit: null, made: {} })
       }
     }
   )
@@ -161,11 +163,10 @@ export const useApprovals = defineStore('approvals', () => {
   /** Approves the listed calls, each with the hash that was shown. */
   async function approveListed(): Promise<void> {
     if (!session.connected) return sayOffline(true)
-    const always = listing.value?.always
+    const { always, given = { approved: true } } = listing.value ?? {}
     const calls = always ? [always] : listed.value
     listing.value = null
-    const given = always ? { approved: true, remember: true } : { approved: true }
-    await Promise.all(calls.map((call) => answer(call, given)))
+    await Promise.all(calls.map((call) => answer(call, always ? { ...given, remember: true } : given)))
   }
 
   return {

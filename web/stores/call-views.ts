@@ -3,6 +3,7 @@ import { reactive } from 'vue'
 import type { PathTarget } from '../../contract/path-target.ts'
 import type { CallEntry } from '../../contract/transcript.ts'
 import { recall, remember } from '../remembered.ts'
+import type { MadeChoices } from '../text/effects/made-choices.ts'
 
 /** The view state of each call. Rows far from the screen are not drawn, and must look the same when they are drawn again. */
 export interface CallView {
@@ -18,6 +19,8 @@ export interface CallView {
   isTargetPending: boolean
   /** SHA-256 of the file that the card compares a write with. */
   seen?: string | undefined
+  /** Which version counts of the files with a conflict, in what a call did in a fork. */
+  made: MadeChoices
 }
 interface EditField {
   name: string
@@ -69,7 +72,8 @@ export const useCallViews = defineStore('call-views', () => {
       edit: null,
       reason: '',
       editTarget: null,
-      isTargetPending: false
+      isTargetPending: false,
+      made: {}
     })
     views.set(callId, view)
     return view
@@ -84,8 +88,9 @@ export const useCallViews = defineStore('call-views', () => {
   const keyOf = ({ callId, hash }: CallEntry) => `${INPUT}${callId}:${hash}:${session}`
   /** Keeps the person's edit or reason through a reload or a change of the session. */
   function keep(call: CallEntry): void {
-    const { mode, edit, reason } = viewOf(call.callId)
-    const kept = mode === 'decide' && reason === '' ? '' : JSON.stringify({ mode, edit, reason })
+    const { mode, edit, reason, made } = viewOf(call.callId)
+    const isEmpty = mode === 'decide' && reason === '' && Object.keys(made).length === 0
+    const kept = isEmpty ? '' : JSON.stringify({ mode, edit, reason, made })
     remember(keyOf(call), kept.length > MAX_KEPT_CHARS ? null : kept, 'tab')
   }
   function restore(call: CallEntry): void {

@@ -107,12 +107,16 @@ it('keeps nothing over a version of the workspace that the person has not chosen
   await card(me)
     .getByRole('radio', { name: /Keep the version of the workspace/ })
     .check()
+  // Seen before: a reload lost the choice.
+  await me.page.reload()
   await armed.click()
   await expect
     .poll(() => session.answers)
     .toMatchObject([
       { approved: true, choices: { 'src/app.ts': 'workspace' }, seenConflicts: { 'src/app.ts': 'first' } }
     ])
+  session.append('tool:result', { callId: 'c', isError: false, content: [] })
+  await me.page.getByText('Left as in the workspace: src/app.ts').waitFor()
 })
 
 it('asks as usual where there is no fork, and warns of calls outside an open fork', async () => {
@@ -152,4 +156,37 @@ it('says that stopping discards what a call did in a fork', async () => {
   expect(await me.read(dialog)).not.toContain('will not run')
   session.append('turn:end', { turnId: 't', reason: 'cancelled' })
   await me.page.getByText('Discarded: it ran in a fork, and you stopped the turn').first().waitFor()
+})
+
+it('edits a call that ran in a fork, which runs again, and always allows its tool', async () => {
+  const { me, session } = await now().arrive(running)
+  previewed(session)
+  await card(me).getByRole('button', { name: /^Edit/ }).and(me.page.locator('[aria-disabled=false]')).click()
+  await card(me).getByRole('textbox', { name: 'command' }).fill('make one')
+  await me.page.reload()
+  expect(await card(me).getByRole('textbox', { name: 'command' }).inputValue()).toBe('make one')
+  expect(await seriousFaults(me.page)).toEqual([])
+  await card(me)
+    .getByRole('button', { name: 'Run this in a new fork' })
+    .and(me.page.locator('[aria-disabled=false]'))
+    .click()
+  const { hash } = session.transcript.calls.c?.preview ?? {}
+  await expect
+    .poll(() => session.answers)
+    .toEqual([{ callId: 'c', approved: true, hash, args: { command: 'make one' } }])
+  const again = { times: 2, reason: 'You edited this call. It ran in a fork again.', isEdited: true }
+  session.ask('t', [{ ...CALL, args: { command: 'make one' }, again }])
+  await me.page.getByText('Runs in a fork…').waitFor()
+  previewed(session, FILES.slice(0, 1))
+  await card(me).getByText('You edited this call.').waitFor()
+  await card(me)
+    .getByRole('button', { name: /^Always allow/ })
+    .and(me.page.locator('[aria-disabled=false]'))
+    .click()
+  await me.page.getByText('What this call did in the fork is kept.').waitFor()
+  expect(await seriousFaults(me.page)).toEqual([])
+  await me.alwaysAllow()
+  await expect
+    .poll(() => session.answers.at(-1))
+    .toMatchObject({ approved: true, remember: true, hash: session.transcript.calls.c?.preview?.hash })
 })
