@@ -48,6 +48,7 @@ export function createServer(workspace: Workspace): Server {
     const tool = tools.get(params.name)
     if (tool === undefined) throw invalid(`There is no tool "${params.name.slice(0, 100)}".`)
     const expected = readParams(expectedTarget, context.mcpReq._meta?.[TARGET_META])
+    workspace.files.beforeTool()
     return callTool(tool, params.arguments ?? {}, { ...toolContext(context), expected })
   })
   addWorkspaceMethods(server, workspace)
@@ -91,7 +92,10 @@ function addWorkspaceMethods(server: Server, { root, fence, files }: Workspace):
     targets: paths.map((path) => pathTarget(root, path))
   }))
   const written = (real: string) => files.written(root.relative(real))
-  add(WORKSPACE_METHODS.change, changeParams, (change) => changeFiles(root, change, written))
+  add(WORKSPACE_METHODS.change, changeParams, (change) => {
+    files.beforeTool()
+    return changeFiles(root, change, written)
+  })
   add(WORKSPACE_METHODS.fetch, fetchParams, (params) => readParams((given) => files.fetch(given), params))
 }
 

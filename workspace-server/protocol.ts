@@ -123,8 +123,17 @@ export interface FetchResult {
  */
 export interface RestoreParams {
   deleted?: WorkspacePath[]
-  entries: (WorkspaceEntry & { data?: string; offset?: number })[]
+  entries: RestoredEntry[]
+  /**
+   * The content of all entries with `bytes`, in their order. On the wire, `contentBytes` stands for it, and the bytes follow the
+   * line as they are: with thousands of files, base64 and JSON would take longer than writing them. Use it only with a server
+   * that has our version: an older one would read the bytes as lines.
+   */
+  content?: Uint8Array
 }
+
+/** `bytes` is how much of `content` it has. A file has either that or `data`, which is base64. */
+export type RestoredEntry = WorkspaceEntry & { data?: string; bytes?: number; offset?: number }
 
 export interface RestoreResult {
   /** `noRoom` means that it does not fit into this workspace. */

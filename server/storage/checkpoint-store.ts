@@ -50,6 +50,8 @@ export interface Checkpoint {
   commit(delta: CheckpointDelta): Promise<void>
   /** Reads content in chunks of at most `chunkBytes`. Throws internal `checkpoint_damaged` if the bytes have changed. */
   read(hash: string, chunkBytes: number): AsyncIterable<Uint8Array>
+  /** Reads many small contents at once. Undefined for those that must be read one by one. Throws as `read` does. */
+  readSmall(hashes: readonly string[]): Promise<(Uint8Array | undefined)[]>
   close(): Promise<void>
 }
 
@@ -90,6 +92,7 @@ export function borrowed(checkpoint: Checkpoint): Checkpoint {
     addBlob: (content) => checkpoint.addBlob(content),
     commit: (delta) => checkpoint.commit(delta),
     read: (hash, chunkBytes) => checkpoint.read(hash, chunkBytes),
+    readSmall: (hashes) => checkpoint.readSmall(hashes),
     close: async () => {}
   }
 }

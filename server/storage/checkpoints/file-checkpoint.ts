@@ -114,8 +114,18 @@ export class FileCheckpoint implements Checkpoint {
   async *read(hash: string, chunkBytes: number): AsyncIterable<Uint8Array> {
     if (this.#closing) throw closed()
     const blob = this.#state.blobs.get(hash)
-    if (!blob) throw new AppError('not-found', 'checkpoint_content_missing', 'No file with this content is stored.')
+    if (!blob) throw missing()
     yield* this.#packs.read(hash, { ...blob }, chunkBytes)
+  }
+
+  async readSmall(hashes: readonly string[]): Promise<(Uint8Array | undefined)[]> {
+    if (this.#closing) throw closed()
+    const wanted = hashes.map((hash) => {
+      const blob = this.#state.blobs.get(hash)
+      if (!blob) throw missing()
+      return { hash, ...blob }
+    })
+    return this.#packs.readSmall(wanted)
   }
 
   close(): Promise<void> {
@@ -248,6 +258,10 @@ function checkSize(
 
 function* lines(records: Iterable<ManifestRecord>): Iterable<Buffer> {
   for (const record of records) yield encodeRecord(record)
+}
+
+function missing(): AppError {
+  return new AppError('not-found', 'checkpoint_content_missing', 'No file with this content is stored.')
 }
 
 function closed(): AppError {

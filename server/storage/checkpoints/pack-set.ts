@@ -2,7 +2,7 @@ import type { FileHandle } from 'node:fs/promises'
 import { contentDamaged } from './checkpoint-errors.ts'
 import type { Location } from './checkpoint-state.ts'
 import { readFully, writeFully } from './file-io.ts'
-import { readContent } from './read-content.ts'
+import { checked, readContent, runsOf, type WantedContent } from './read-content.ts'
 import type { SessionFolder } from './session-folder.ts'
 
 interface Pack {
@@ -122,6 +122,28 @@ export class PackSet {
     } finally {
       known.readers--
       this.#closeUnused(known)
+    }
+  }
+
+  /** Whole contents without holes, in the order of `wanted`; undefined for others and for large ones. */
+  async readSmall(wanted: readonly WantedContent[]): Promise<(Buffer | undefined)[]> {
+    const found: (Buffer | undefined)[] = wanted.map(() => undefined)
+    const runs = runsOf(wanted).map((run) => ({ ...run, known: this.#packs.get(run.pack) }))
+    // None of the packs may be closed while another one is read.
+    for (const { known } of runs) if (known) known.readers++
+    try {
+      for (const { known, offset, end, members } of runs) {
+        if (!known) throw contentDamaged()
+        const bytes = await readFully(known.handle, offset, end - offset)
+        for (const at of members) found[at] = checked(wanted[at], bytes, offset)
+      }
+      return found
+    } finally {
+      for (const { known } of runs) {
+        if (!known) continue
+        known.readers--
+        this.#closeUnused(known)
+      }
     }
   }
 

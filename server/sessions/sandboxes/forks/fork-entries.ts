@@ -99,5 +99,9 @@ export class ForkEntries implements Checkpoint {
     return this.#content().read(hash, chunkBytes)
   }
 
+  readSmall(hashes: readonly string[]): ReturnType<Checkpoint['readSmall']> {
+    return this.#content().readSmall(hashes)
+  }
+
   async close(): Promise<void> {}
 }
