@@ -1,6 +1,6 @@
 import type { CallEntry } from '../../../contract/transcript.ts'
 import { count } from '../format.ts'
-import { WORKSPACE } from './call-summary.ts'
+import { isCommand } from './call-summary.ts'
 
 interface Stopped {
   /** How many calls wait for approval, those included that have run in a fork. */
@@ -14,7 +14,7 @@ interface Stopped {
 /** Says what stopping the turn would cancel or interrupt; empty if no turn is running. */
 export function stopWarning({ waiting, forked, hasTurn, running }: Stopped): string {
   const lost: string[] = []
-  if (running) lost.push(`The ${running.server === WORKSPACE ? 'command' : 'call'} that runs now will be cut off.`)
+  if (running) lost.push(`The ${isCommand(running) ? 'command' : 'call'} that runs now will be cut off.`)
   const plain = waiting - (forked ?? 0)
   const needing = `${count(plain, 'call that needs', 'calls that need')} your approval will be cancelled`
   if (plain > 0) lost.push(forked === undefined ? `${needing}.` : `${needing} and will not run.`)
