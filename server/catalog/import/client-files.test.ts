@@ -166,7 +166,7 @@ describe('the files of other clients', () => {
     ).toEqual([
       {
         raw: { command: 'x', env: { TOKEN: of('secret:TOKEN'), KEPT: 'y' }, cwd: `${home}/w` },
-        notes: `"envFile" is not read here: its variable TOKEN is now a secret, whose value you find in ${envFile}; "dev" is not taken over: it means nothing here; it is started in ${home}/w, as its client does`
+        notes: `"envFile" is not read here: store the secret TOKEN with its value from ${envFile}; "dev" is not taken over: it means nothing here; it is started in ${home}/w, as its client does`
       },
       {
         raw: { command: 'x', cwd: `${home}/w` },

@@ -62,7 +62,9 @@ export function whyNotFill(
   const doubt = filledBy ? doubtAboutFilling(request, tool) : doubtAboutRunning(request, tool)
   const guessed = matched.map((name) => JSON.stringify(name.slice(0, MAX_NAME))).slice(0, MAX_NAMED)
   const guess =
-    guessed.length > 0 ? `Check ${guessed.join(', ')}: the request has the value, but not the name of the parameter.` : undefined
+    guessed.length > 0
+      ? `Check ${guessed.join(', ')}: the request has the value, but not the name of the parameter.`
+      : undefined
   const reasons = [doubt, guess, unusedValues({ ...found, request, tool })].filter((reason) => reason !== undefined)
   return reasons.length > 0 ? reasons.join(' ') : undefined
 }

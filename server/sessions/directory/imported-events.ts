@@ -48,7 +48,7 @@ export function importedEvents(value: unknown): ImportedConversation {
   const { data } = isTooDeep(value, MAX_DEPTH) ? { data: undefined } : file.safeParse(value)
   const events = data ? eventsOf(data.conversation) : []
   if (!data || events.length === 0) {
-    const message = `This is not a conversation that was exported as JSON, or it has no messages or more than ${MAX_ENTRIES} entries.`
+    const message = `This file is not a conversation exported as JSON, has no messages, or has more than ${MAX_ENTRIES} entries.`
     throw new AppError('invalid', 'invalid_import', message)
   }
   const notice =
