@@ -227,6 +227,16 @@ describe('the architecture', () => {
     expect(wrong.map(({ path }) => path)).toEqual([])
   })
 
+  // The console has the colours of a terminal, whatever the theme.
+  it('names colours and sizes of letters in web/tokens.css, not in the components', () => {
+    const own = shipped
+      .filter(({ path }) => /^web\/(?!components\/console\/).*\.vue$/.test(path))
+      .flatMap(({ path, text }) =>
+        [...text.matchAll(/#[\da-f]{6}\b|text-\[[\d.]+px\]/gi)].map(([found]) => `${path}: ${found}`)
+      )
+    expect(own).toEqual([])
+  })
+
   it('lets contract import only zod', () => {
     const inside = shipped.filter(({ path }) => within(path, 'contract'))
     const packages = inside.flatMap(({ imports }) => imports.filter((name) => !name.startsWith('.') && name !== 'zod'))

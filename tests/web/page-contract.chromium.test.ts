@@ -173,6 +173,7 @@ it('switches the model only after saying that the history starts afresh', async 
   })
   await me.button(/^Choose a model/).click()
   await me.page.getByText('No GEMINI_API_KEY is set.').waitFor()
+  await me.button('Refresh models').waitFor()
   await me.button('Large').click()
   await me.page.getByText(/does not know what was said so far/).waitFor()
   expect(session.transcript.model).toBe('demo/demo')

@@ -176,7 +176,8 @@ it('attaches files that are dropped beside the panel, and says so of a folder', 
   await me.button('Remove note.txt').waitFor()
   await drop(folder)
   await me.page.getByText('was not attached: it is a folder').waitFor()
-  expect(now().fake.attachments.uploads).toMatchObject([{ mediaType: 'text/plain', size: 6 }])
+  const uploads = () => now().fake.attachments.uploads
+  await expect.poll(uploads).toMatchObject([{ mediaType: 'text/plain', size: 6 }])
   expect(me.page.context().pages()).toHaveLength(1)
   rmSync(folder, { recursive: true })
 })

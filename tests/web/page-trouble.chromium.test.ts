@@ -208,6 +208,8 @@ it('shows the state of the open session and its waiting calls in header and list
   session.append('tool:approval_resolved', { callId: 'a', approved: false, by: 'human' })
   await me.page.getByText('You rejected it').first().waitFor()
   await expect.poll(() => row.textContent()).not.toContain('waiting')
+  session.live('session:state', { sandbox: 'running', recycleInMs: null, network: 'none' })
+  await me.page.getByText('Sandbox active', { exact: true }).waitFor()
 })
 
 /** Only in the first session of a page. */

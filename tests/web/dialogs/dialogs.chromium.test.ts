@@ -138,6 +138,9 @@ it('puts the focus on the first field of a form, and keeps what was typed on Esc
   await me.page.keyboard.type('pasted')
   await me.button('Fill in a form').click()
   await me.page.getByLabel('Name', { exact: true }).fill('typed')
+  await me.page.getByLabel('Command', { exact: true }).fill('npx -y pkg')
+  const shown = /Runs\s+npx\s+with the arguments\s+-y\s+pkg/
+  await expect.poll(() => me.read(me.page.getByRole('dialog'))).toMatch(shown)
   await me.page.keyboard.press('Escape')
   await me.page.getByRole('dialog').waitFor({ state: 'hidden' })
   await open()

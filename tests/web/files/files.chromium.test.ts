@@ -30,6 +30,8 @@ it('shows folders closed, reads each when it is opened, and hides nothing in a l
   const tree = me.page.getByRole('list', { name: 'Files of the workspace' })
   await me.button(/^z\.txt/).waitFor()
   expect(await tree.getByRole('listitem').count()).toBe(3)
+  // The request for the workspace itself may have been noticed after the click that led to it.
+  asked.length = 0
   await me.button(/^node_modules/).click()
   await me.button('Show more: 250 files are left').click()
   await me.button('Show more: 50 files are left').click()

@@ -133,7 +133,10 @@ it('follows the log until it is paused, and shows resources and prompts as plain
   const client = new Client({ name: 'outside', version: '1' })
   await client.connect(new StreamableHTTPClientTransport(new URL(`${server.url}/mcp`)))
   const complain = () => client.callTool({ name: 'execute', arguments: { server: 'steady', tool: 'complain' } })
+  await page.clock.install()
   await page.goto(`${server.url}/#/servers/steady`)
+  const asked: string[] = []
+  page.on('request', (request) => request.url().endsWith('/steady/log') && asked.push(request.url()))
   const log = page.getByRole('region', { name: 'Log', exact: true })
   const lines = async (text: Promise<string | null>) => (await text)?.match(/secret is \[secret\]/g)?.length
   await complain()
@@ -141,6 +144,10 @@ it('follows the log until it is paused, and shows resources and prompts as plain
   await me.button('Pause the log').click()
   await complain()
   await expect.poll(() => lines(fetch(`${server.url}/api/servers/steady/log`).then((reply) => reply.text()))).toBe(2)
+  const before = asked.length
+  await page.clock.fastForward(5000)
+  await page.evaluate('fetch("/healthz")')
+  expect(asked).toHaveLength(before)
   expect(await lines(log.textContent())).toBe(1)
   await me.button('Follow the log').click()
   await expect.poll(() => lines(log.textContent())).toBe(2)

@@ -79,7 +79,7 @@ it('groups sessions by date, pins them and archives them, in every tab at once',
   await me.button('More for talk of today').click()
   await me.button(/^Archive$/).click()
   await list.getByText('talk of today').waitFor({ state: 'detached' })
-  expect(fake.session('of-today').marks).toEqual({ isArchived: true })
+  await expect.poll(() => fake.session('of-today').marks).toEqual({ isArchived: true })
   await list.getByRole('button', { name: 'Archived' }).click()
   await list.getByText('talk of today').waitFor()
   await expect.poll(() => list.getByText('talk of yesterday').count()).toBe(0)
