@@ -276,7 +276,9 @@ export class TurnDriver {
   #stopWithTurn(turnId: string): () => void {
     const abort = this.#abort
     const look = async () => {
-      if ((await this.#conversation.refresh()).turnId !== turnId) abort.abort(stopped())
+      const isOver = (await this.#conversation.refresh()).turnId !== turnId
+      // The next turn needs a signal that is not aborted yet.
+      if (isOver && abort === this.#abort) this.#stopCalls()
     }
     const timer = setInterval(() => void look().catch(() => {}), 2 * LOOK_MS)
     return () => clearInterval(timer)
