@@ -27,7 +27,13 @@ import type { VendorName } from './request-rules.ts'
 import type { VendorMind } from './vendor-mind.ts'
 
 const POLICY = createPolicy([{ glob: 'desk/read', rule: 'allow' }])
-const OPTIONS = { orphanGraceMs: 0, leaseMs: 60_000, maxSessions: 10_000, maxSandboxesPerOwner: 10_000 }
+const OPTIONS = {
+  acquireTimeoutMs: 200,
+  orphanGraceMs: 0,
+  leaseMs: 60_000,
+  maxSessions: 10_000,
+  maxSandboxesPerOwner: 10_000
+}
 const ALIVE_MS = 3_600_000
 
 interface Instance {
@@ -221,6 +227,7 @@ function mortal(): { wrap: <T extends object>(part: T) => T; die: () => void } {
           if (name !== 'open' && name !== 'connect') return result
           return (result as Promise<object>).then((part) => {
             opened.push(part)
+            if (isDead) die()
             return wrap(part)
           })
         }

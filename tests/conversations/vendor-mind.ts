@@ -61,7 +61,7 @@ export class VendorMind {
     if (luck < 0.24) return this.#hanging(vendor, closed)
     if (luck < 0.27) return { ...this.#said(vendor), stop: TOO_LONG[vendor] }
     const steps = JSON.stringify(body).split(/tool_result|functionResponse|function_call_output|"role":"tool"/).length
-    return luck < 0.65 && steps < MAX_STEPS * 3 ? this.#calling(vendor) : this.#said(vendor)
+    return luck < 0.72 && steps < MAX_STEPS * 3 ? this.#calling(vendor) : this.#said(vendor)
   }
 
   #texts(): string[] {

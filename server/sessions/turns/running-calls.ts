@@ -65,8 +65,8 @@ export class RunningCalls {
   /** Ends a fork whose changes the person has discarded. Another instance, or an earlier driver, may have opened it. */
   async endDiscarded(hold: HeldSession, { calls }: Transcript): Promise<void> {
     for (const callId of this.#previews) if (calls[callId]?.decision) this.#previews.delete(callId)
-    const { previewed } = hold.forks
-    if (previewed !== undefined && calls[previewed]?.decision?.approved === false) await hold.forks.discard()
+    const isDiscarded = (callId: string) => calls[callId]?.decision?.approved === false
+    if (hold.forks.previewed.some(isDiscarded)) await hold.forks.discard()
   }
 
   start(hold: HeldSession, calls: CallEntry[], signal: AbortSignal): void {

@@ -271,6 +271,26 @@ it('stores what a stopped call has changed before its review opens', async () =>
   expect(opened.data).toMatchObject({ changes: { total: 1, files: [{ path: 'a.txt' }] } })
 })
 
+// Checked: without the comparison of epochs, the changes of the first instance wait for a review that nobody opens.
+it('stores nothing of a fork after another instance has had the session', async () => {
+  await open('review', () => [said('ok')])
+  const { callTool } = FakeConnection.prototype
+  const slow = vi.spyOn(FakeConnection.prototype, 'callTool')
+  slow.mockImplementationOnce(async function (this: FakeConnection, ...call) {
+    const result = await callTool.apply(this, call)
+    await sessions.store.sessions.signOff('a')
+    const other = sessions.create('b')
+    await other.run('s1', async () => {})
+    await other.stop()
+    return result
+  })
+  const call = { callId: 'late', name: 'write_file', args: { path: 'late.txt', content: 'x' }, onOutput: () => {} }
+  await manager.hold('s1', (hold) => expect(hold.forks.run(call, 't1')).rejects.toMatchObject({ code: 'lease_lost' }))
+  const saved = await manager.openSaved('s1')
+  expect([...saved.changeSets.keys()]).toEqual([])
+  await saved.close()
+})
+
 // Checked: without the check, the call is previewed in a fork.
 it('opens no fork while sandboxes have a network, whatever mode was chosen before', async () => {
   await open('preview', (_, step) => [step === 0 ? write('a.txt', 'x') : said('ok')], { limits: { network: 'bridge' } })

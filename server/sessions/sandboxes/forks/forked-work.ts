@@ -9,6 +9,7 @@ import { boundContent } from '../../../calls/bound-content.ts'
 import { AppError } from '../../../lib/errors.ts'
 import type { ToolResult } from '../../../sandbox/port.ts'
 import type { Checkpoint, StoredChangeSet } from '../../../storage/checkpoint-store.ts'
+import { leaseLost } from '../../../storage/store-errors.ts'
 import { partOf, summaryOf } from '../../changes/changed-files.ts'
 import type { Resolution } from '../../changes/plan-changes.ts'
 import type { LiveSession } from '../live-session.ts'
@@ -26,8 +27,8 @@ interface StoredReview {
 type ReviewChoice = Pick<EventData<'review:resolved'>, 'reviewId' | 'hash' | 'accept' | 'choices' | 'seenConflicts'>
 
 export interface ForkedWork {
-  /** The call whose preview the open fork has, if any. */
-  readonly previewed: string | undefined
+  /** The calls with a preview in the open fork, or with stored changes that wait for a decision, as far as the sandbox is open here. */
+  readonly previewed: string[]
   /** Runs a call in a fork and stores what it did as an open change set. */
   preview(call: ToolCall): Promise<Previewed>
   /**
@@ -57,8 +58,9 @@ export function forkedWork(session: LiveSession, checkRunning: () => void): Fork
   }
   return {
     get previewed() {
-      const { purpose } = session.fork
-      return purpose?.startsWith(CALL) ? purpose.slice(CALL.length) : undefined
+      const { fork, sandbox } = session
+      const stored = sandbox.state === 'running' ? openSets(sandbox.saved, CALL) : []
+      return [fork.purpose ?? '', ...stored].flatMap((id) => (id.startsWith(CALL) ? [id.slice(CALL.length)] : []))
     },
     preview: (call) => guarded(() => preview(session, call)),
     keep: (callId, shown, resolution) => guarded(() => keep(session, callId, shown, resolution)),
@@ -217,6 +219,8 @@ async function openFork(
 async function store(session: LiveSession, fork: Fork, about: VersionAbout): Promise<ChangeSummary> {
   const { purpose: id } = fork
   await session.openSandbox()
+  // Another instance had the session meanwhile and has gone on without these changes.
+  if (session.epoch !== fork.epoch) throw leaseLost()
   return session.sandbox.exclusively(async (checkpoint) => {
     const changes = await fork.diff()
     const set: StoredChangeSet = { id, kind: 'open', at: Date.now(), about, changes }
