@@ -22,7 +22,8 @@ export async function sentenceFigures(list: boolean): Promise<object> {
     filling: await step('sentences: arguments for a named tool', () =>
       freshly((gateway) => fillingFigures(gateway, list))
     ),
-    running: await step('sentences: what runs', () => freshly((gateway) => runningFigures(gateway, list)))
+    running: await step('sentences: what runs', () => freshly((gateway) => runningFigures(gateway, list))),
+    learning: await step('sentences: learning', () => freshly(learningFigures))
   }
 }
 
@@ -96,6 +97,32 @@ async function runningFigures(gateway: Gateway, list: boolean): Promise<object> 
     byKind: Object.fromEntries(table),
     ...(list ? { rows: rows.filter(({ reads, right, ran }) => (reads || ran) && !right) } : {})
   }
+}
+
+/** A client finds and then names the tool for each request; after that, other requests for the same tools are asked again. */
+async function learningFigures(gateway: Gateway): Promise<object> {
+  const sentences = readLines<LabelledSentence>('sentences').filter(({ reads }) => reads)
+  const measure = async () => {
+    let first = 0
+    let ranRight = 0
+    for (const { request, may } of sentences) {
+      const found = (await gateway.gateway.call('find_tool', { query: request })).structuredContent as {
+        matches: { server: string; tool: string }[]
+      }
+      const [best] = found.matches
+      if (may.some(({ server, tool }) => server === best?.server && tool === best.tool)) first += 1
+      const { ran } = await gateway.execute({ request })
+      if (ran && may.some((call) => isSame(call, ran))) ranRight += 1
+    }
+    return { firstPercent: percent(first, sentences.length), ranRightPercent: percent(ranRight, sentences.length) }
+  }
+  const before = await measure()
+  const history = readLines<LabelledRequest>('requests')
+  for (const { request, server, tool, params } of history) {
+    await gateway.gateway.call('find_tool', { query: request })
+    await gateway.execute({ server, tool, params })
+  }
+  return { history: history.length, asked: sentences.length, before, after: await measure() }
 }
 
 function isSame(a: ToolCall, b: ToolCall): boolean {

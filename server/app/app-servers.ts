@@ -20,6 +20,8 @@ import type { GatewayApp } from './app-gateway.ts'
 export interface ChatServers {
   sources: () => ToolSource[]
   policy: ApprovalPolicy
+  /** Teaches the router which tool a message was for. */
+  learn(request: string, call: { server: string; name: string }, owner: string): Promise<void>
 }
 
 export function chatServers(gateway: Pick<GatewayApp, 'registry' | 'core'>, logger: Logger): ChatServers {
@@ -33,6 +35,11 @@ export function chatServers(gateway: Pick<GatewayApp, 'registry' | 'core'>, logg
   let seen: ReturnType<GatewayApp['registry']> | undefined
   let policy: ApprovalPolicy = createPolicy([])
   return {
+    async learn(request, { server, name }, owner) {
+      const [core, { learnFrom }] = await Promise.all([gateway.core(), import('../gateway/execute/execute.ts')])
+      // Unless the server still has it, the model made the name up or something else answered.
+      if (core.index.tool(server, name)) learnFrom(core, request, { server, tool: name }, owner)
+    },
     sources: () => enabled().map(({ name }) => serverToolSource(name, gateway.core)),
     policy(server, tool) {
       if (seen !== gateway.registry()) {

@@ -32,6 +32,7 @@ import { conversationImport } from '../sessions/directory/import-conversation.ts
 import { SessionDirectory } from '../sessions/directory/session-directory.ts'
 import { SessionSearch } from '../sessions/directory/session-search.ts'
 import { nameSessions } from '../sessions/directory/session-titles.ts'
+import { learnFromChats } from '../sessions/feed/learn-from-chats.ts'
 import { logSessions } from '../sessions/feed/log-sessions.ts'
 import { recordRefusals } from '../sessions/feed/record-refusals.ts'
 import { RecordedCalls } from '../sessions/feed/recorded-calls.ts'
@@ -254,6 +255,11 @@ function createChat(
     logger,
     publish: feed.stored,
     live: feed.live
+  })
+  learnFromChats({
+    ...{ feed, ownerOf, logger },
+    transcript: (sessionId) => chat.transcript(sessionId),
+    learn: servers.learn
   })
   recordRefusals({ feed, transcript: (sessionId) => chat.transcript(sessionId), ownerOf, audit, logger })
   return chat

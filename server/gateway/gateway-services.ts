@@ -21,8 +21,8 @@ export interface GatewayServices {
   audit: Audit
   /** Set if a collector is configured. */
   tracing?: Tracing | undefined
-  /** Learns a request that ended in a successful, explicitly chosen tool. */
-  learn(request: string, server: string, tool: string): void
+  /** Learns a request of this owner that ended in a successful tool that a client or a person chose. */
+  learn(request: string, server: string, tool: string, owner: string): void
   /** Forgets all learnt requests, in the store too. */
   forgetUsage?: (() => Promise<void>) | undefined
   approvals?: Approvals | undefined

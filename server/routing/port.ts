@@ -37,6 +37,8 @@ export interface UsageExample {
   server: string
   tool: string
   at: number
+  /** Whose request it was; the local user's if not set. */
+  owner?: string | undefined
 }
 
 /** How similar each tool is in meaning to a request: cosines of embeddings, by `toolKey`. */
@@ -47,6 +49,8 @@ export interface FindOptions {
   threshold?: number | undefined
   server?: string | undefined
   similarities?: Similarities | undefined
+  /** Whose past requests count; the local user's if not set. */
+  owner?: string | undefined
 }
 
 export interface Router {

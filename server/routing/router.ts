@@ -8,7 +8,8 @@ import { withMeaning } from './meaning.ts'
 import type { RouteMatch, Router } from './port.ts'
 import type { Candidate } from './ranking.ts'
 import { createToolCorpus, toolKey } from './tool-corpus.ts'
-import { createUsageMemory, type Schedule } from './usage/usage-memory.ts'
+import { createOwnedUsage } from './usage/owned-usage.ts'
+import type { Schedule } from './usage/usage-memory.ts'
 
 export interface RouterOptions {
   /** The router abstains if the confidence of the first match is below this. */
@@ -45,14 +46,14 @@ function confidences(ranked: readonly Candidate[], evidence: readonly number[]):
 }
 
 export function createRouter(options: RouterOptions = {}): Router {
-  const usage = createUsageMemory(options.maxExamples ?? MAX_EXAMPLES, options.schedule)
+  const usage = createOwnedUsage(options.maxExamples ?? MAX_EXAMPLES, options.schedule)
   const corpus = createToolCorpus(usage)
   const defaultThreshold = options.threshold ?? DEFAULT_THRESHOLD
   return {
     setServer: corpus.setServer,
     removeServer: corpus.removeServer,
-    find(request, { limit = DEFAULT_LIMIT, threshold = defaultThreshold, server, similarities } = {}) {
-      const { ranked, evidence } = corpus.judge(request, { server, similarities })
+    find(request, { limit = DEFAULT_LIMIT, threshold = defaultThreshold, server, similarities, owner } = {}) {
+      const { ranked, evidence } = corpus.judge(request, { server, similarities, owner })
       const sure = confidences(ranked, evidence)
       const matches: RouteMatch[] = []
       for (const [at, { slot }] of ranked

@@ -8,7 +8,7 @@ import { standOut } from './meaning.ts'
 import { createNameIndex } from './names/name-index.ts'
 import type { FindOptions, RoutableTool, ServerHints } from './port.ts'
 import { rank } from './ranking.ts'
-import type { UsageMemory } from './usage/usage-memory.ts'
+import type { OwnedUsage } from './usage/owned-usage.ts'
 import { kindsTaken, maskLiterals } from './words/literals.ts'
 import { createNearWords } from './words/near-words.ts'
 import { put, take } from './words/set-map.ts'
@@ -22,7 +22,7 @@ export function toolKey(server: string, tool: string): string {
   return `${server.length}:${server}:${tool}`
 }
 
-export function createToolCorpus(usage: UsageMemory) {
+export function createToolCorpus(usage: OwnedUsage) {
   const nearWords = createNearWords()
   const index = createLexicalIndex(nearWords)
   const scoreWords = createLexicalScorer(index, createConceptReader(index, nearWords))
@@ -72,12 +72,12 @@ export function createToolCorpus(usage: UsageMemory) {
       servers.set(server, own)
       names.addServer(server)
     },
-    judge(text: string, { server, similarities }: Pick<FindOptions, 'server' | 'similarities'> = {}) {
+    judge(text: string, { server, similarities, owner }: Pick<FindOptions, 'server' | 'similarities' | 'owner'> = {}) {
       const request = text.slice(0, MAX_REQUEST)
       const masked = maskLiterals(request, isNamePart)
       const lexical = scoreWords(masked.text)
       const named = names.named(request)
-      const opinion = usage.opinion(request)
+      const opinion = usage.opinion(request, owner)
       const wanted = server === undefined ? named.servers : [server]
       const restricted = server !== undefined || named.servers.size > 0
       const only = restricted ? slotsOf(wanted) : undefined

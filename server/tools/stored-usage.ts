@@ -5,7 +5,13 @@ import type { Logger } from '../lib/logger.ts'
 import type { Router, UsageExample } from '../routing/port.ts'
 import type { KeyValueStore } from '../storage/key-value-store.ts'
 
-const example = z.object({ request: z.string(), server: z.string(), tool: z.string(), at: z.number() })
+const example = z.object({
+  request: z.string(),
+  server: z.string(),
+  tool: z.string(),
+  at: z.number(),
+  owner: z.string().optional()
+})
 const SPACE = 'routing-usage'
 const KEY = 'examples'
 const CLEARED = 'cleared'
@@ -33,15 +39,21 @@ export async function openStoredUsage(keyValues: KeyValueStore, router: Router, 
     const added = fresh
     fresh = []
     const examples = [...(await readExamples(keyValues)), ...added].slice(-MAX_STORED)
-    const rows = examples.map(({ request, server, tool, at }) => ({ request, server, tool, at }))
+    const rows = examples.map(({ request, server, tool, at, owner }) => ({
+      request,
+      server,
+      tool,
+      at,
+      ...(owner && { owner })
+    }))
     await keyValues.set(SPACE, KEY, rows)
   }
   const report = (error: unknown) => logger.warn(`Could not store what was learnt from use: ${messageOf(error)}`)
   return {
-    learn(request: string, server: string, tool: string): void {
+    learn(request: string, server: string, tool: string, owner: string): void {
       // Requests are stored as plain text, and shown by `servers usage`.
       if (mentionsSecret(request)) return
-      const learnt = { request, server, tool, at: Date.now() }
+      const learnt = { request, server, tool, at: Date.now(), owner }
       router.learn(learnt)
       fresh = [...fresh, learnt].slice(-MAX_STORED)
       timer ??= setTimeout(() => void save().catch(report), SAVE_MS).unref()

@@ -354,6 +354,26 @@ describe('a sentence', { timeout: 60_000 }, () => {
     expect(readFileSync(join(gateway.dir, 'calls'), 'utf8')).toBe('list_messages {}\n')
   })
 
+  // Checked: if nothing is learned from what follows, the first match stays.
+  it('is routed by what its client chose before, and still runs no write by itself', async () => {
+    const { gateway, execute, status, ran } = await start()
+    const first = async (query: string) => {
+      const { matches } = (await gateway.call('find_tool', { query, limit: 50 })).structuredContent as {
+        matches: { tool: string }[]
+      }
+      return matches[0]?.tool
+    }
+    const request = 'tidy up my browser notes'
+    expect(await first(request)).not.toBe('shred_notes')
+    for (let time = 0; time < 4; time += 1) {
+      await first(request)
+      await execute({ server: 'notes', tool: 'shred_notes', params: {} })
+    }
+    expect(await first(request)).toBe('shred_notes')
+    expect(await status({ request })).toMatchObject({ status: 'needs_confirmation', tool: 'shred_notes' })
+    expect(ran()).toEqual(Array(4).fill('shred_notes {}'))
+  })
+
   // Checked: if every tool counts as a reader, orders run; if values are not matched to parameters, a third of the readers run.
   it('of 200 over eight real servers runs no write, and most that ask to read with the right values', async () => {
     const eight = await startEightServers()

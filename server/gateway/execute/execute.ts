@@ -15,6 +15,7 @@ import type { Discovery } from './discovery.ts'
 import { doubtAbout, withoutValues } from './doubtful-sentence.ts'
 import { fitCandidates } from './fit-candidates.ts'
 import { doubtAboutRunning } from './plain-order.ts'
+import type { RecentOffers } from './recent-offers.ts'
 import { type RouteSummary, recordDecision } from './record-route.ts'
 import { routeRequest, SURE } from './route-request.ts'
 import { refuseDenied, runTool } from './run-tool.ts'
@@ -90,7 +91,8 @@ export async function execute(
   core: GatewayServices,
   discovery: Discovery,
   input: ExecuteInput,
-  context: CallContext
+  context: CallContext,
+  offers: RecentOffers
 ): Promise<Executed> {
   const { request, server: wanted, tool: named } = input
   const about = { caller: context.caller, by: 'execute', request, server: wanted, tool: named } as const
@@ -100,12 +102,18 @@ export async function execute(
     () => choose(core, discovery, input, context),
     (chosen) => summarizeChoice(chosen, named)
   )
-  if ('status' in choice) return { kind: 'question', question: choice }
+  if ('status' in choice) {
+    if (request !== undefined) offers.offered(context.caller, request, offeredBy(choice))
+    return { kind: 'question', question: choice }
+  }
   const { server, tool, confidence, explicit, params, filledBy, requiresApproval, found, pending } = choice
   const toolRequest = { server, tool, args: params, filledBy, requiresApproval, found }
   const { result, ...called } = await runTool(core, toolRequest, context)
-  // A request that says not to do something, or asks about a tool, is not an example of what the tool is for.
-  if (explicit && request && result.isError !== true && !doubtAbout(request)) core.learn(request, server, tool.name)
+  if (result.isError !== true) {
+    const offered = explicit ? offers.take(context.caller, { server, tool: tool.name }) : undefined
+    const isChosen = explicit || called.approvedBy !== undefined
+    learnFrom(core, isChosen ? (request ?? offered) : undefined, { server, tool: tool.name }, context.caller.owner)
+  }
   return {
     kind: 'result',
     result,
@@ -115,6 +123,22 @@ export async function execute(
       ...(pending ? { pending } : {})
     }
   }
+}
+
+/** A request that says not to do something, or asks about a tool, is not an example of what the tool is for. */
+export function learnFrom(
+  core: Pick<GatewayServices, 'learn'>,
+  request: string | undefined,
+  { server, tool }: { server: string; tool: string },
+  owner: string
+): void {
+  if (request !== undefined && !doubtAbout(request)) core.learn(request, server, tool, owner)
+}
+
+/** The tools that a question names. */
+function offeredBy({ server, tool, candidates }: Question): { server: string; tool: string }[] {
+  const found = typeof server === 'string' && typeof tool === 'string' ? [{ server, tool }] : []
+  return [...found, ...candidates.map((each) => ({ server: each.server, tool: each.tool }))]
 }
 
 /** Finds the tool and its parameters, or returns what the caller must answer first. */
@@ -262,7 +286,7 @@ async function bySentence(
   context: CallContext
 ): Promise<Route | NoRoute> {
   const { pending, starting } = await discovery.discover(core, context)
-  const options = { limit: WEIGHED, ...(server === undefined ? {} : { server }) }
+  const options = { limit: WEIGHED, owner: context.caller.owner, ...(server === undefined ? {} : { server }) }
   const routed = await routeRequest(core, request, options, context.signal)
   const matches = fitCandidates(core, request, given, routed.matches).slice(0, CANDIDATES)
   const [best] = matches

@@ -13,6 +13,7 @@ import type { GatewayOptions, GatewayServices } from '../gateway-services.ts'
 import { Discovery } from './discovery.ts'
 import { type ExecuteInput, execute, roundConfidence } from './execute.ts'
 import { changedFlag, listCapabilities } from './list-capabilities.ts'
+import { RecentOffers } from './recent-offers.ts'
 import { recordDecision } from './record-route.ts'
 import { routeRequest } from './route-request.ts'
 import { GATEWAY_TOOLS } from './tool-definitions.ts'
@@ -28,6 +29,7 @@ const MAX_REQUEST = 4000
 export class Gateway {
   readonly #options: GatewayOptions
   readonly #discovery = new Discovery()
+  readonly #offers = new RecentOffers()
 
   constructor(options: GatewayOptions) {
     this.#options = options
@@ -74,7 +76,7 @@ export class Gateway {
   }
 
   async #execute(core: GatewayServices, input: ExecuteInput, context: CallContext): Promise<Record<string, unknown>> {
-    const done = await execute(core, this.#discovery, input, context)
+    const done = await execute(core, this.#discovery, input, context, this.#offers)
     if (done.kind === 'question') return answer(done.question)
     const { result, route } = done
     const meta = typeof result._meta === 'object' && result._meta !== null ? result._meta : {}
@@ -90,13 +92,14 @@ export class Gateway {
     const about = { caller: context.caller, by: 'find_tool', request: query } as const
     const find = async () => {
       const { pending, failed } = await this.#discovery.discover(core, context)
-      const options = { limit, ...(threshold === undefined ? {} : { threshold }) }
+      const options = { limit, owner: context.caller.owner, ...(threshold === undefined ? {} : { threshold }) }
       return { pending, failed, ...(await routeRequest(core, query, options, context.signal)) }
     }
     const { matches, abstained, pending, failed } = await recordDecision(core, about, find, (found) => ({
       candidates: found.matches,
       outcome: found.abstained ? 'abstained' : 'found'
     }))
+    this.#offers.offered(context.caller, query, matches)
     await core.approvals?.definitions.refresh()
     return {
       matches: matches.map((match) => ({
