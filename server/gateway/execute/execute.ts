@@ -15,7 +15,7 @@ import type { Discovery } from './discovery.ts'
 import { doubtAbout, withoutValues } from './doubtful-sentence.ts'
 import { fitCandidates } from './fit-candidates.ts'
 import { doubtAboutRunning } from './plain-order.ts'
-import type { RecentOffers } from './recent-offers.ts'
+import { PLAUSIBLE, type RecentOffers } from './recent-offers.ts'
 import { type RouteSummary, recordDecision } from './record-route.ts'
 import { routeRequest, SURE } from './route-request.ts'
 import { refuseDenied, runTool } from './run-tool.ts'
@@ -103,7 +103,11 @@ export async function execute(
     (chosen) => summarizeChoice(chosen, named)
   )
   if ('status' in choice) {
-    if (request !== undefined) offers.offered(context.caller, request, offeredBy(choice))
+    if (request !== undefined) {
+      const { owner } = context.caller
+      const plausible = core.router.find(request, { limit: PLAUSIBLE, owner }).matches
+      offers.offered(context.caller, request, [...offeredBy(choice), ...plausible])
+    }
     return { kind: 'question', question: choice }
   }
   const { server, tool, confidence, explicit, params, filledBy, requiresApproval, found, pending } = choice

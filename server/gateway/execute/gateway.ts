@@ -13,7 +13,7 @@ import type { GatewayOptions, GatewayServices } from '../gateway-services.ts'
 import { Discovery } from './discovery.ts'
 import { type ExecuteInput, execute, roundConfidence } from './execute.ts'
 import { changedFlag, listCapabilities } from './list-capabilities.ts'
-import { RecentOffers } from './recent-offers.ts'
+import { PLAUSIBLE, RecentOffers } from './recent-offers.ts'
 import { recordDecision } from './record-route.ts'
 import { routeRequest } from './route-request.ts'
 import { GATEWAY_TOOLS } from './tool-definitions.ts'
@@ -92,14 +92,24 @@ export class Gateway {
     const about = { caller: context.caller, by: 'find_tool', request: query } as const
     const find = async () => {
       const { pending, failed } = await this.#discovery.discover(core, context)
-      const options = { limit, owner: context.caller.owner, ...(threshold === undefined ? {} : { threshold }) }
+      const options = {
+        limit: Math.max(limit, PLAUSIBLE),
+        owner: context.caller.owner,
+        ...(threshold === undefined ? {} : { threshold })
+      }
       return { pending, failed, ...(await routeRequest(core, query, options, context.signal)) }
     }
-    const { matches, abstained, pending, failed } = await recordDecision(core, about, find, (found) => ({
-      candidates: found.matches,
+    const {
+      matches: all,
+      abstained,
+      pending,
+      failed
+    } = await recordDecision(core, about, find, (found) => ({
+      candidates: found.matches.slice(0, limit),
       outcome: found.abstained ? 'abstained' : 'found'
     }))
-    this.#offers.offered(context.caller, query, matches)
+    this.#offers.offered(context.caller, query, all)
+    const matches = all.slice(0, limit)
     await core.approvals?.definitions.refresh()
     return {
       matches: matches.map((match) => ({

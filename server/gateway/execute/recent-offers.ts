@@ -1,6 +1,6 @@
 /**
  * What each client was offered for its last requests, so that the tool it then calls by name teaches the router. Invariant: a
- * request is learned at most once, for the client that made it, and only for a tool that it was offered.
+ * request is learned at most once, for the client that made it, and only for a tool that it may have meant.
  */
 import type { Caller } from '../../calls/caller.ts'
 
@@ -16,6 +16,11 @@ interface Named {
   tool: string
 }
 
+/**
+ * The matches that count, more than the client is shown: if only the first few could be learned, learning would make the router
+ * surer of its mistakes.
+ */
+export const PLAUSIBLE = 50
 const MAX_CLIENTS = 200
 const MAX_OFFERS = 5
 const FORGET_MS = 600_000
