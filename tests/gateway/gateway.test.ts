@@ -66,10 +66,13 @@ describe('the gateway over stdio', { timeout: 60_000 }, () => {
     ])
     expect(data(await call('execute', { tool: 'everything__echo' }))).toMatchObject({
       status: 'needs_choice',
-      reason: 'No server has a tool "everything__echo". Nothing was run.'
+      // On a busy machine, the broken server has not failed yet.
+      reason: expect.stringMatching(
+        /^No server has a tool "everything__echo"\.(?: Still starting: broken\.)? Nothing was run\.$/
+      )
     })
-    const found = data(await call('find_tool', { query: 'echo' }))
-    expect(found.failed).toMatchObject([{ server: 'broken' }])
+    const failed = async () => data(await call('find_tool', { query: 'echo' })).failed
+    await expect.poll(failed, { timeout: 30_000 }).toMatchObject([{ server: 'broken' }])
   })
 
   it('starts no child for the list of tools of 50 servers, and one for a call to one', async () => {
