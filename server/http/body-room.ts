@@ -60,3 +60,15 @@ export function bodyBytes({ method, headers, routeOptions }: FastifyRequest): nu
   const announced = Number(headers['content-length'] ?? 0)
   return Number.isSafeInteger(announced) ? Math.min(announced, most) : most
 }
+
+const MAX_LEVELS = 200
+
+/** Code that walks deeper values would overflow the stack. Not recursive itself, and no slower for wide values than reading them was. */
+export function refuseDeep(body: unknown): void {
+  if (Buffer.isBuffer(body)) return
+  let level = [body]
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > MAX_LEVELS) throw new AppError('invalid', 'invalid_request', 'The request is nested too deeply.')
+    level = level.flatMap((value) => (typeof value === 'object' && value !== null ? Object.values(value) : []))
+  }
+}
