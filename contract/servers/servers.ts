@@ -112,6 +112,8 @@ export interface ServerSummary {
   /** Made since this program was started. */
   calls: number
   processes: number
+  /** Number of tools that can be found by meaning so far; missing without embeddings. */
+  embedded?: number
 }
 
 export interface ServerDetail extends Omit<ServerSummary, 'tools'>, ServerTarget {

@@ -41,7 +41,10 @@ export interface UsageExample {
   owner?: string | undefined
 }
 
-/** How similar each tool is in meaning to a request: cosines of embeddings, by `toolKey`. */
+/**
+ * How similar each tool is in meaning to a request, by `toolKey`: cosines on the scale of all-MiniLM-L6-v2, in which unrelated texts are
+ * near 0.1.
+ */
 export type Similarities = ReadonlyMap<string, number>
 
 export interface FindOptions {

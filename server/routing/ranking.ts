@@ -1,5 +1,6 @@
 /** Combines what words, names and past requests say about each tool. */
 import type { LexicalScores } from './lexical/lexical-scorer.ts'
+import { type Meaning, STANDS_OUT } from './meaning.ts'
 import type { Named } from './names/name-index.ts'
 import type { UsageOpinion } from './usage/usage-memory.ts'
 
@@ -12,8 +13,13 @@ const LEXICAL_BESIDE_USAGE = 3
 const VOTES_WEIGHT = 1.2
 const NO_VOTES = 0.01
 const PULL_WEIGHT = 7
-/** Per standard deviation; for comparison, the best tool's word match counts six. */
-const MEANING_WEIGHT = 2
+/**
+ * With embeddings: how much words and meaning (per standard deviation) count, in a request of one clause and of many. Fitted on the
+ * tuning halves of public data sets (`bench/routing-data.ts`).
+ */
+const ONE_CLAUSE = { share: 0.7, strength: 1.1, coverage: 5, name: 0.8, meaning: 1.3 }
+const MANY_CLAUSES = { share: 6, strength: 0, coverage: 4, name: 0, meaning: 1 }
+const MANY = 4
 /** More than any caller may request. Equal candidates at the end are all kept, or all left out. */
 const MAX_RANKED = 60
 
@@ -27,7 +33,7 @@ export interface Candidate {
   lexical: number
   /** Score from past requests, 0 to 1. */
   usage: number
-  /** By how many standard deviations its similarity in meaning stands out; 0 without embeddings. */
+  /** By how many standard deviations its similarity in meaning is above the mean; 0 without embeddings. */
   meaning: number
 }
 
@@ -43,8 +49,8 @@ export interface RankInput {
   /** Tools that take a value of a kind that the request contains. */
   takers: ReadonlySet<number>
   opinion: UsageOpinion | undefined
-  /** By how much each tool's similarity stands out, by slot; empty without embeddings. */
-  meaning: ReadonlyMap<number, number>
+  /** Empty without embeddings. */
+  meaning: Meaning
 }
 
 function shares(logits: Map<number, number>): Map<number, number> {
@@ -95,19 +101,50 @@ function front(candidates: Candidate[]): Candidate[] {
   return candidates.filter(({ total, exact }) => exact || total >= cut)
 }
 
+function weightsBeside(clauses: number): typeof ONE_CLAUSE {
+  const many = Math.min(1, Math.max(0, clauses - 1) / (MANY - 1))
+  const between = (name: keyof typeof ONE_CLAUSE) => (1 - many) * ONE_CLAUSE[name] + many * MANY_CLAUSES[name]
+  return {
+    share: between('share'),
+    strength: between('strength'),
+    coverage: between('coverage'),
+    name: between('name'),
+    meaning: between('meaning')
+  }
+}
+
+/** What the words say about a tool, on the scale of `total`. */
+function wordsBeside(weights: typeof ONE_CLAUSE, lexical: LexicalScores, slot: number, share: number): number {
+  const strength = lexical.mass > 0 ? (lexical.score[slot] ?? 0) / lexical.mass : 0
+  return (
+    weights.share * share +
+    weights.strength * strength +
+    weights.coverage * (lexical.coverage[slot] ?? 0) +
+    weights.name * (lexical.nameCoverage[slot] ?? 0)
+  )
+}
+
 export function rank(input: RankInput): Candidate[] {
   const { lexical, named, opinion, only, keyOf, meaning } = input
   const logits = usageLogits(input)
   const usage = shares(logits)
-  const slots = only ?? new Set([...lexical.touched, ...logits.keys(), ...meaning.keys(), ...named.tools])
+  const near = [...meaning.deviation].flatMap(([slot, by]) => (by >= STANDS_OUT ? [slot] : []))
+  const slots = only ?? new Set([...lexical.touched, ...logits.keys(), ...near, ...named.tools])
   const words = lexicalShares(input, slots)
-  const sharpness = logits.size === 0 ? LEXICAL_SHARPNESS : LEXICAL_BESIDE_USAGE * (1 - (opinion?.nearest ?? 0))
+  const hasMeaning = meaning.deviation.size > 0
+  // Past requests replace what words and meaning say, the more the nearer they are.
+  const doubt = logits.size === 0 ? 1 : 1 - (opinion?.nearest ?? 0)
+  const sharpness = doubt * (logits.size === 0 ? LEXICAL_SHARPNESS : LEXICAL_BESIDE_USAGE)
+  const weights = weightsBeside(lexical.clauses)
   const candidates: Candidate[] = []
   for (const [slot, share] of words) {
-    const near = meaning.get(slot) ?? 0
-    const total = share * sharpness + (logits.get(slot) ?? 0) + MEANING_WEIGHT * near
+    const by = meaning.deviation.get(slot) ?? 0
+    const said = hasMeaning
+      ? (sharpness / LEXICAL_SHARPNESS) * wordsBeside(weights, lexical, slot, share) + weights.meaning * doubt ** 2 * by
+      : sharpness * share
+    const total = said + (logits.get(slot) ?? 0)
     const past = usage.get(slot) ?? 0
-    candidates.push({ slot, exact: named.tools.has(slot), total, lexical: share, usage: past, meaning: near })
+    candidates.push({ slot, exact: named.tools.has(slot), total, lexical: share, usage: past, meaning: by })
   }
   return front(candidates).sort(
     (a, b) => Number(b.exact) - Number(a.exact) || b.total - a.total || (keyOf(a.slot) < keyOf(b.slot) ? -1 : 1)

@@ -4,14 +4,14 @@ import { evidenceOf } from './evidence.ts'
 import { createConceptReader } from './lexical/concepts.ts'
 import { createLexicalIndex } from './lexical/lexical-index.ts'
 import { createLexicalScorer } from './lexical/lexical-scorer.ts'
-import { standOut } from './meaning.ts'
+import { readMeaning } from './meaning.ts'
 import { createNameIndex } from './names/name-index.ts'
 import type { FindOptions, RoutableTool, ServerHints } from './port.ts'
 import { rank } from './ranking.ts'
 import type { OwnedUsage } from './usage/owned-usage.ts'
-import { kindsTaken, maskLiterals } from './words/literals.ts'
+import { maskLiterals } from './words/literals.ts'
 import { createNearWords } from './words/near-words.ts'
-import { put, take } from './words/set-map.ts'
+import { createValueTakers } from './words/value-takers.ts'
 import { termOf } from './words/words.ts'
 
 /** Only this much of a request is read. */
@@ -22,6 +22,12 @@ export function toolKey(server: string, tool: string): string {
   return `${server.length}:${server}:${tool}`
 }
 
+/** Whether a number and the word before it stand together in some tool's text, as in "C++ 17". */
+function isPair(before: string, value: string, has: (term: string) => boolean): boolean {
+  const [word] = /[\p{L}\p{N}]+(?=[^\p{L}\p{N}]*$)/u.exec(before) ?? []
+  return word !== undefined && /^\d+$/.test(value) && has(`${termOf(word.toLowerCase())} ${value}`)
+}
+
 export function createToolCorpus(usage: OwnedUsage) {
   const nearWords = createNearWords()
   const index = createLexicalIndex(nearWords)
@@ -29,16 +35,17 @@ export function createToolCorpus(usage: OwnedUsage) {
   const names = createNameIndex()
   const servers = new Map<string, number[]>()
   const slots = new Map<string, number>()
-  const takers = new Map<string, Set<number>>()
+  const takers = createValueTakers()
   const serverOf = (slot: number): string => index.tools[slot]?.server ?? ''
   const nameOf = (slot: number): string => index.tools[slot]?.name ?? ''
   const keyOf = (slot: number): string => toolKey(serverOf(slot), nameOf(slot))
+  const slotOf = (key: string): number | undefined => slots.get(key)
 
   function removeServer(server: string): void {
     for (const slot of servers.get(server) ?? []) {
       const name = index.tools[slot]?.name ?? ''
       names.removeTool(name, slot)
-      for (const kind of takers.keys()) take(takers, kind, slot)
+      takers.remove(slot)
       slots.delete(toolKey(server, name))
       index.remove(slot)
     }
@@ -47,12 +54,6 @@ export function createToolCorpus(usage: OwnedUsage) {
 
   function slotsOf(wanted: Iterable<string>): Set<number> {
     return new Set([...wanted].flatMap((server) => servers.get(server) ?? []))
-  }
-
-  function isNamePart(value: string, before: string): boolean {
-    if (names.has(value)) return true
-    const [word] = /[\p{L}\p{N}]+(?=[^\p{L}\p{N}]*$)/u.exec(before) ?? []
-    return word !== undefined && /^\d+$/.test(value) && index.has(`${termOf(word.toLowerCase())} ${value}`)
   }
 
   return {
@@ -67,29 +68,27 @@ export function createToolCorpus(usage: OwnedUsage) {
         own.push(slot)
         slots.set(toolKey(server, tool.name), slot)
         names.addTool(tool.name, slot)
-        for (const kind of kindsTaken(tool.params ?? '')) put(takers, kind, slot)
+        takers.add(slot, tool.params ?? '')
       }
       servers.set(server, own)
       names.addServer(server)
     },
     judge(text: string, { server, similarities, owner }: Pick<FindOptions, 'server' | 'similarities' | 'owner'> = {}) {
       const request = text.slice(0, MAX_REQUEST)
-      const masked = maskLiterals(request, isNamePart)
+      const masked = maskLiterals(request, (value, before) => names.has(value) || isPair(before, value, index.has))
       const lexical = scoreWords(masked.text)
       const named = names.named(request)
       const opinion = usage.opinion(request, owner)
       const wanted = server === undefined ? named.servers : [server]
       const restricted = server !== undefined || named.servers.size > 0
       const only = restricted ? slotsOf(wanted) : undefined
-      const slotOf = (key: string): number | undefined => slots.get(key)
-      const meaning = standOut(similarities, slotOf)
-      const fitting = new Set([...masked.kinds].flatMap((kind) => [...(takers.get(kind) ?? [])]))
-      const ranked = rank({ only, serverOf, keyOf, slotOf, lexical, named, takers: fitting, opinion, meaning })
+      const meaning = readMeaning(similarities, slotOf)
+      const asked = { lexical, named, opinion, meaning, takers: takers.of(masked.kinds) }
+      const ranked = rank({ ...asked, only, serverOf, keyOf, slotOf })
       const nearest = ranked.some((candidate) => candidate.usage > 0) ? (opinion?.nearest ?? 0) : 0
-      return {
-        ranked,
-        evidence: evidenceOf({ ranked, lexical, serverOf, nameOf, restricted, size: only?.size ?? index.size, nearest })
-      }
+      const size = only?.size ?? index.size
+      const about = { ranked, lexical, meaning, restricted, size, nearest }
+      return { ranked, evidence: evidenceOf({ ...about, serverOf, nameOf }) }
     }
   }
 }

@@ -27,6 +27,8 @@ export interface LexicalScores {
   concepts: number
   /** Number of things that the request asks for. */
   asks: number
+  /** Number of its clauses; 0 if it is a single one. */
+  clauses: number
 }
 
 function addGains(into: LexicalScores, { slots, score, cover, name }: Gains, weight: number): void {
@@ -51,7 +53,8 @@ export function createLexicalScorer(index: LexicalIndex, readConcepts: ReadConce
       mass: 0,
       known: 0,
       concepts: concepts.length,
-      asks: 1
+      asks: 1,
+      clauses: 0
     }
     const servers = new Float64Array(index.servers)
     let known = 0
@@ -81,6 +84,7 @@ export function createLexicalScorer(index: LexicalIndex, readConcepts: ReadConce
     const known = new Map<string, Gains>()
     const whole = scoreConcepts(readConcepts(request, clauses), known)
     if (clauses.length === 0) return whole
+    whole.clauses = clauses.length
     whole.asks = Math.max(1, clauses.filter(({ asks }) => asks).length)
     const best = new Float64Array(index.tools.length)
     const servers = new Map<string, number>()

@@ -24,10 +24,12 @@ export interface EnrichmentOptions {
 export class Enrichment {
   readonly #meanings: ToolMeanings | undefined
   readonly #examples: ToolExamples | undefined
+  readonly #index: ToolIndex
   readonly #logger: Logger
   #awake = false
 
   constructor({ index, keyValues, logger, embedder, write }: EnrichmentOptions) {
+    this.#index = index
     this.#logger = logger
     const tools = () =>
       index.entries().flatMap(({ name }) => (index.tools(name) ?? []).map((tool) => ({ server: name, tool })))
@@ -63,7 +65,7 @@ export class Enrichment {
 
   /** How many of a server's tools can be found by meaning; undefined without embeddings. */
   embedded(server: string): number | undefined {
-    return this.#meanings?.done(server)
+    return this.#meanings?.done((this.#index.tools(server) ?? []).map((tool) => ({ server, tool })))
   }
 
   examplesOf(hash: string): readonly string[] | undefined {

@@ -15,6 +15,7 @@ import { toolKey } from '../../routing/tool-corpus.ts'
 import type { Json, KeyValueStore } from '../../storage/key-value-store.ts'
 import type { KnownTool } from '../tool-index.ts'
 import { DefinitionValues, rareWarning } from './definition-values.ts'
+import { requestTexts, rescale, similarity, toolText } from './meaning-texts.ts'
 
 export interface ToolMeaningsOptions {
   embedder: Embedder
@@ -25,9 +26,6 @@ export interface ToolMeaningsOptions {
 
 const MAX_TOOLS = 20_000
 const MAX_STORED = 40_000
-const MAX_TEXT = 1500
-/** The beginning says what a tool is for; more of it costs time and blurs the meaning. */
-const MAX_TOOL_TEXT = 600
 const TOOLS_MS = 30_000
 const REQUEST_MS = 800
 /** A model on this machine may have to be loaded first. */
@@ -45,7 +43,7 @@ export class ToolMeanings {
   /** Tools that the model has failed on come last, so that one of them does not keep the others from their vectors. */
   readonly #failed = new Set<string>()
   /** Vectors of the latest requests. */
-  readonly #requests = new BoundedMap<string, Float32Array>(MAX_REQUESTS)
+  readonly #requests = new BoundedMap<string, Float32Array[]>(MAX_REQUESTS)
   #restsUntil = 0
 
   constructor(options: ToolMeaningsOptions) {
@@ -74,10 +72,9 @@ export class ToolMeanings {
     await stopped
   }
 
-  /** How many of a server's tools have a vector. */
-  done(server: string): number {
-    const own = this.#options.tools().filter((known) => known.server === server)
-    return own.filter((known) => this.#vectors.get(idOf(known)) !== undefined).length
+  /** How many of these tools have a vector. */
+  done(tools: readonly KnownTool[]): number {
+    return tools.filter((known) => this.#vectors.get(idOf(known)) !== undefined).length
   }
 
   /** Resolves to undefined if nothing can be compared. */
@@ -88,20 +85,25 @@ export class ToolMeanings {
       return vector ? [{ key: toolKey(server, tool.name), vector }] : []
     })
     if (known.length < 2 || known.length < MIN_SHARE * Math.min(tools.length, MAX_TOOLS)) return undefined
-    const asked = await this.#meaningOf(request.slice(0, MAX_TEXT), signal)
-    return asked && new Map(known.map(({ key, vector }) => [key, cosine(asked, vector)]))
+    const asked = await this.#meaningOf(request, signal)
+    if (!asked) return undefined
+    const cosines = known.map(({ vector }) => similarity(asked, vector))
+    const values = this.#options.embedder.isLocal ? cosines : rescale(cosines)
+    return new Map(known.map(({ key }, at) => [key, values[at] ?? 0]))
   }
 
-  async #meaningOf(request: string, signal: AbortSignal): Promise<Float32Array | undefined> {
+  async #meaningOf(request: string, signal: AbortSignal): Promise<Float32Array[] | undefined> {
     const { embedder } = this.#options
-    const kept = this.#requests.get(request)
+    const texts = requestTexts(request)
+    const key = texts.join('\n')
+    const kept = this.#requests.get(key)
     if (!kept && Date.now() < this.#restsUntil) return undefined
     try {
       const ms = embedder.isLocal ? LOCAL_REQUEST_MS : REQUEST_MS
       const what = { what: 'the embedding of a request', ms, signal }
-      const vector = kept ?? (await withDeadline(what, (inner) => embedder.embed([request], inner)))[0]
-      if (vector) this.#requests.set(request, vector)
-      return vector
+      const vectors = kept ?? (await withDeadline(what, (inner) => embedder.embed(texts, inner)))
+      this.#requests.set(key, vectors)
+      return vectors
     } catch (error) {
       // One that is late is still loading, or busy with the tools.
       if (signal.aborted || (embedder.isLocal && isAppError(error) && error.kind === 'timeout')) return undefined
@@ -132,20 +134,6 @@ export class ToolMeanings {
 /** Covers everything that `toolText` reads. */
 function idOf({ server, tool }: KnownTool): string {
   return `${server}\n${tool.hash}`
-}
-
-/** What is embedded of a tool. With its server's name, because "search by name" means little without it. */
-function toolText(server: string, { name, description }: Pick<KnownTool['tool'], 'name' | 'description'>): string {
-  const [of, own] = [server, name].map((text) => text.replace(/[_-]+|(?<=[a-z])(?=[A-Z])/g, ' '))
-  return `${of === own ? own : `${of} ${own}`}: ${description}`.slice(0, MAX_TOOL_TEXT)
-}
-
-/** Both vectors have length 1. */
-function cosine(a: Float32Array, b: Float32Array): number {
-  if (a.length !== b.length) return Number.NaN
-  let sum = 0
-  for (let at = 0; at < a.length; at += 1) sum += (a[at] ?? 0) * (b[at] ?? 0)
-  return sum
 }
 
 function write(vector: Float32Array): Json {
