@@ -165,7 +165,7 @@ function rewind(transcript: Folded, from: number, seq: number, at: number): void
   push(transcript, { kind: 'rewound', seq, at, from })
 }
 
-/** What a turn that a rewind ended still says, for example on another instance, was taken back too. */
+/** A turn that a rewind ended may still write, for example on another instance. That counts as taken back too. */
 export function lateMark({ rewoundTurns }: { rewoundTurns: number }, turnId = ''): { rewound?: true } {
   const number = /^t(\d+)$/.exec(turnId)?.[1]
   return number !== undefined && Number(number) <= rewoundTurns ? { rewound: true } : {}

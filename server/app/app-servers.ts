@@ -29,7 +29,7 @@ export function chatServers(gateway: Pick<GatewayApp, 'registry' | 'core'>, logg
   // Loaded before the first turn needs it.
   if (enabled().length > 0) {
     gateway.core().catch((error) => {
-      logger.warn({ err: error }, `The registry's servers can't be offered: ${messageOf(error)}`)
+      logger.warn({ err: error }, `The chat can't offer the servers of mcp.json: ${messageOf(error)}`)
     })
   }
   let seen: ReturnType<GatewayApp['registry']> | undefined

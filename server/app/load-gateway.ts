@@ -156,7 +156,7 @@ async function openEmbedder(settings: Settings, logger: Logger): Promise<Embedde
     return createEmbedder(model, modelAccess(settings))
   }
   const folder = dataPaths(DATA_DIR).embeddings
-  // Looks at one folder only, because most users have no model there.
+  // Check the folder first: most users have no model there, and then its code is not loaded.
   const isInstalled = existsSync(folder) && (await import('../models/local/minilm-files.ts')).hasMinilm(folder)
   if (!isInstalled && model !== undefined) {
     logger.warn(`EMBEDDING_MODEL is "${model}", which is not in ${folder}: run mcp-orchestrator embeddings install.`)

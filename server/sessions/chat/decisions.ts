@@ -57,7 +57,7 @@ function checkShown(call: CallEntry, { hash }: CommandData<'tool:approval'>): vo
   if (!waitsForPerson(call))
     throw new AppError('conflict', 'preview_running', 'The call is still running in a fork; decide when it has ended.')
   if (preview ? hash !== preview.hash : hash !== undefined && hash !== call.hash)
-    throw new AppError('conflict', 'stale', 'This answer is for another card than the open one; look again.')
+    throw new AppError('conflict', 'stale', 'This decision is for an earlier version of the card; look again.')
 }
 
 /** The events of "Always allow" besides the decision itself, with the decisions on the calls that it covers. */

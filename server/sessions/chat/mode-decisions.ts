@@ -41,7 +41,7 @@ export function reviewDecision(
   // The turn goes on in the same fork.
   if (turnId !== null) throw turnInProgress()
   if (answer.hash !== review.changes.hash)
-    throw new AppError('conflict', 'stale', 'The changes are not those that you were shown; look again.')
+    throw new AppError('conflict', 'stale', 'The changes are no longer those that you were shown; look again.')
   const chosen = { ...(choices && { choices }), ...(seenConflicts && { seenConflicts }) }
   const data = { ...answer, by: 'human', ...chosen, ...(comment && { comment }) }
   return { type: 'review:resolved', data, key: reviewKey(answer.reviewId) }

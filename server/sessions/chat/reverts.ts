@@ -28,7 +28,7 @@ export async function revertFiles(
     changes(saved) {
       const plan = planRevert(saved, changeId, scope)
       if (plan.hash === hash) return revertedPart(plan, paths)
-      throw new AppError('conflict', 'stale', 'The files are not as you were shown any more; look again.')
+      throw new AppError('conflict', 'stale', 'The files have changed since you were shown them; look again.')
     },
     // The hash of the plan covers what was shown of each conflict.
     resolution: { choices },

@@ -252,7 +252,7 @@ it('applies a review only as it was shown, also if a call that was stopped has c
   await manager.hold('s1', (hold) => hold.forks.run(late, 't1'))
   await fake.chat.decideReview('s1', { ...answer, accept: 'all' })
   const applied = await fake.until('review:applied')
-  expect(applied.data).toMatchObject({ problem: expect.stringContaining('not those that you were shown') })
+  expect(applied.data).toMatchObject({ problem: expect.stringContaining('no longer those that you were shown') })
   expect(await workspaceFiles()).toEqual([])
   const again = await fake.until('review:opened', ({ reviewId }) => reviewId !== answer.reviewId)
   expect(again.data).toMatchObject({ changes: { total: 2 } })

@@ -177,7 +177,7 @@ function checkShown(set: StoredChangeSet, hash: string): void {
 }
 
 function notAsShown(): AppError {
-  return new AppError('conflict', 'stale', 'The changes are not those that you were shown; look again.')
+  return new AppError('conflict', 'stale', 'The changes are no longer those that you were shown; look again.')
 }
 
 /** Applies an open set under its own id, which makes it a version. One that is a version already was applied before a crash. */

@@ -72,7 +72,7 @@ export class SessionFork {
   readonly #sessionId: string
   readonly #context: SandboxContext
   #fork: Fork | undefined
-  /** The removal of the fork before. */
+  /** The removal of the previous fork. */
   #leaving: Promise<void> | undefined
 
   constructor(sessionId: string, context: SandboxContext) {
