@@ -85,17 +85,21 @@ export async function loadGateway(
   // Outside clients have their own approval, so without a rule a call is allowed.
   const policyOf = (next: Registry) => createPolicy([{ glob: '*', rule: 'allow' }, ...rulesOf(next.servers.values())])
   let policy: ApprovalPolicy = policyOf(registry)
+  let { problems } = registry
   return {
     core: {
       ...{ index, connections, router, approvals, tracing, enrichment, writeText, grants },
       policy: (server, tool) => policy(server, tool),
       audit: auditLog.audit,
+      leftOut: (server) =>
+        options.hidesReasons ? undefined : problems.find((each) => each.server === server && each.fatal)?.reason,
       learn: usage.learn,
       forgetUsage: usage.forget
     },
     update(next) {
       ruled = createPolicy(rulesOf(next.servers.values()))
       policy = policyOf(next)
+      problems = next.problems
       auditLog.registerSecrets(next, credentials)
       index.update(next)
     },

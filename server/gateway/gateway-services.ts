@@ -28,6 +28,8 @@ export interface GatewayServices {
   approvals?: Approvals | undefined
   /** Why the current mcp.json is not in use; undefined if it is. */
   registryProblem?: (() => string | undefined) | undefined
+  /** Why the entry of a server is left out; undefined if it is not, or if callers may not know. */
+  leftOut?: ((server: string) => string | undefined) | undefined
   /** Decides which entries may have their secrets. */
   grants?: Grants | undefined
   /** Text generation by the model that the user has configured. */

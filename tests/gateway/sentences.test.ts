@@ -180,6 +180,10 @@ describe('a sentence', { timeout: 60_000 }, () => {
     expect(await reason('get all pods of kubernetes in nginx-123, at most 7')).toMatch(
       /none of "params": 7, "nginx-123"/
     )
+    expect(await status({ request: 'what does shred_notes do?' })).toMatchObject({
+      explanation: 'Shred the notes in the notebook.'
+    })
+    expect(await status({ request: 'thanks!' })).toMatchObject({ status: 'needs_choice', candidates: [] })
     expect(await status({ request: 'xyzzy plugh' })).toMatchObject({
       status: 'needs_choice',
       candidates: [],
@@ -354,7 +358,6 @@ describe('a sentence', { timeout: 60_000 }, () => {
     expect(readFileSync(join(gateway.dir, 'calls'), 'utf8')).toBe('list_messages {}\n')
   })
 
-  // Checked: if nothing is learned from what follows, the first match stays.
   it('is routed by what its client chose before, and still runs no write by itself', async () => {
     const { gateway, execute, status, ran } = await start()
     const first = async (query: string) => {
@@ -390,7 +393,6 @@ describe('a sentence', { timeout: 60_000 }, () => {
     }
     expect(sentences).toHaveLength(200)
     expect(wrong.filter(({ ran }) => writers.has(`${ran.server}/${ran.tool}`))).toEqual([])
-    // Readers that were not meant.
     expect(wrong.length, JSON.stringify(wrong)).toBeLessThanOrEqual(4)
     const plain = sentences.filter(({ reads: isPlain }) => isPlain).length
     expect(right / plain).toBeGreaterThanOrEqual(0.6)

@@ -34,6 +34,19 @@ export const doctorCommand: Command = {
     servers: { type: 'boolean', help: 'also start every server and list its tools' },
     image: { type: 'boolean', help: 'also list the packages in the sandbox image' }
   },
+  mainSettings: [
+    ...([
+      'MCP_CONFIG',
+      'DATA_DIR',
+      'CREDENTIALS_FILE',
+      'REDIS_URL',
+      'HOST',
+      'PORT',
+      'LLM_PROVIDER',
+      'LLM_MODEL'
+    ] as const),
+    ...(['SANDBOX_IMAGE', 'SANDBOX_RUNTIME', 'SANDBOX_NETWORK', 'SANDBOX_UIDS', 'MIN_FREE_MB'] as const)
+  ],
   defaults: doctorDefaults,
   async run(settings, { flags }) {
     const logger = createLogger('silent')

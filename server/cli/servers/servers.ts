@@ -2,9 +2,10 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { terminalLine } from '../../../contract/hidden-characters.ts'
-import { describeProblem, loadRegistry } from '../../catalog/registry.ts'
+import { describeProblem, loadRegistry, type Registry } from '../../catalog/registry.ts'
 import { sayWhatIsUsed, userDefaults } from '../../config/user-folders.ts'
-import { AppError } from '../../lib/errors.ts'
+import { AppError, isAppError } from '../../lib/errors.ts'
+import { didYouMean } from '../../lib/near-names.ts'
 import type { Command, CommandFlag, CommandInput } from '../command.ts'
 
 const FLAGS: Record<string, CommandFlag> = {
@@ -12,7 +13,12 @@ const FLAGS: Record<string, CommandFlag> = {
   yes: { type: 'boolean', help: "don't ask for confirmation", for: ['import', 'accept'] },
   clear: { type: 'boolean', help: 'delete all of it', for: ['usage'] },
   url: { type: 'string', help: 'address of a remote server', for: ['add'] },
-  header: { type: 'string', multiple: true, help: 'a header of every request, NAME=VALUE', for: ['add'] },
+  header: {
+    type: 'string',
+    multiple: true,
+    help: 'a header of every request, "NAME: VALUE" or NAME=VALUE',
+    for: ['add']
+  },
   env: { type: 'string', multiple: true, help: 'a variable for the server, NAME=VALUE', for: ['add'] },
   owner: { type: 'string', help: 'log in or out for this owner only', for: ['login', 'logout'] },
   description: { type: 'string', help: 'what the server is for', for: ['add'] }
@@ -31,6 +37,14 @@ function refuseForeign(action: string, names: string[], { flags, rest }: Pick<Co
   throw new AppError('invalid', 'usage', message)
 }
 
+/** Says which server may be meant, or why an entry is left out. */
+function explained(error: AppError, names: string[], { servers, problems }: Registry): AppError {
+  const name = names.find((each) => !servers.has(each)) ?? ''
+  const problem = problems.find(({ server, fatal }) => server === name && fatal)
+  const hint = problem ? ` Its entry is left out: ${problem.reason}.` : didYouMean(name, servers.keys())
+  return new AppError('not-found', 'unknown_server', `${error.message}${hint}`, { cause: error })
+}
+
 export const serversCommand: Command = {
   name: 'servers',
   summary: 'list, test, add, import and remove the MCP servers in mcp.json',
@@ -40,7 +54,8 @@ export const serversCommand: Command = {
     'health [NAME …]                   show when each was last seen, and its last error',
     'logs NAME                         show what the server wrote to stderr',
     'add NAME [--env K=V] -- COMMAND … add a local server',
-    'add NAME --url URL [--header K=V] add a remote server',
+    'add NAME --url URL [--header K:V] add a remote server',
+    'add JSON                          add what a client\'s docs show: \'{"name": {"command": …}}\'',
     'remove | enable | disable NAME',
     'login | logout NAME               log in to a remote server with OAuth, or out',
     'import [FILE]                     import the servers of other clients from their usual files, or from FILE',
@@ -66,6 +81,10 @@ export const serversCommand: Command = {
     sayWhatIsUsed(settings, isNamed)
     const registry = await loadRegistry(file, { optional: true })
     for (const problem of registry.problems) process.stderr.write(`${terminalLine(describeProblem(file, problem))}\n`)
-    return act({ settings, file, registry, names, flags, rest, json: flags.json === true })
+    try {
+      return await act({ settings, file, registry, names, flags, rest, json: flags.json === true })
+    } catch (error) {
+      throw isAppError(error, 'unknown_server') ? explained(error, names, registry) : error
+    }
   }
 }

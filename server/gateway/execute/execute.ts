@@ -7,12 +7,13 @@ import type { StoredTool } from '../../catalog/stored-tools.ts'
 import { unknownServer } from '../../connections/connections.ts'
 import type { RawResult } from '../../connections/wire/call-input.ts'
 import { AppError } from '../../lib/errors.ts'
+import { didYouMean } from '../../lib/near-names.ts'
 import type { CallContext, FoundBy } from '../asking/tool-request.ts'
 import type { GatewayServices } from '../gateway-services.ts'
 import { type ResolvedParams, resolveParams } from '../params/resolve-params.ts'
 import { canConfirm, reads, whyConfirm, whyNotFill } from './confirm-route.ts'
 import type { Discovery } from './discovery.ts'
-import { doubtAbout, withoutValues } from './doubtful-sentence.ts'
+import { asksAbout, doubtAbout, isSmallTalk, withoutValues } from './doubtful-sentence.ts'
 import { fitCandidates } from './fit-candidates.ts'
 import { doubtAboutRunning } from './plain-order.ts'
 import { PLAUSIBLE, type RecentOffers } from './recent-offers.ts'
@@ -84,6 +85,7 @@ const SURE_BY_VALUES = 0.6
 const WEIGHED = 10
 const CANDIDATES = 5
 const DESCRIPTION_CHARS = 300
+const SMALL_TALK = 'This asks for nothing that a tool could do; nothing was run.'
 const HOW_TO_CONFIRM =
   'Nothing was run. If this is the right call, call again with "server", "tool" and all "params" that it needs ({} if none).'
 
@@ -165,6 +167,7 @@ async function choose(
     tool: name,
     params,
     confidence,
+    ...(input.request !== undefined && asksAbout(input.request, tool) ? { explanation: explain(tool) } : {}),
     ...(filledBy ? { filledBy } : {}),
     ...(pending ? { pending } : {})
   }
@@ -186,6 +189,11 @@ async function choose(
   if (canConfirm(context, params)) return { ...found, ...settled, requiresApproval: true, found: foundBy }
   const candidates = otherCandidates(core, found, input.request)
   return { status: 'needs_confirmation', ...answer, reason: `${reason} ${HOW_TO_CONFIRM}`, candidates }
+}
+
+/** What the server says about the tool, for a question about it. */
+function explain({ description }: StoredTool): string {
+  return description.slice(0, DESCRIPTION_CHARS)
 }
 
 function doubtOf(request: string, { tool, explicit }: Route, isRead: boolean): string | undefined {
@@ -239,13 +247,22 @@ async function findRoute(
   context: CallContext
 ): Promise<Route | NoRoute> {
   const { server, tool, request } = input
-  if (server !== undefined && core.index.entry(server) === undefined) throw unknownServer(server)
+  if (server !== undefined && core.index.entry(server) === undefined) throw noServer(core, server)
   if (server !== undefined && tool !== undefined) return namedRoute(core, server, tool, context)
   if (tool !== undefined) return byToolName(core, discovery, tool, context)
   if (request === undefined) {
     throw new AppError('invalid', 'invalid_request', 'Give "request", or "server" and "tool".')
   }
   return bySentence(core, discovery, input, context)
+}
+
+/** Says why its entry is left out, or which server may be meant. */
+function noServer({ index, leftOut }: GatewayServices, server: string): AppError {
+  const error = unknownServer(server)
+  const why = leftOut?.(server)
+  const names = index.entries().map(({ name }) => name)
+  const hint = why === undefined ? didYouMean(server, names) : ` Its entry is left out: ${why}.`
+  return new AppError('not-found', 'unknown_server', `${error.message}${hint}`)
 }
 
 async function namedRoute(core: GatewayServices, server: string, tool: string, context: CallContext): Promise<Route> {
@@ -289,6 +306,7 @@ async function bySentence(
   { request = '', server, params: given = {} }: ExecuteInput,
   context: CallContext
 ): Promise<Route | NoRoute> {
+  if (isSmallTalk(request)) return { candidates: [], reason: SMALL_TALK }
   const { pending, starting } = await discovery.discover(core, context)
   const options = { limit: WEIGHED, owner: context.caller.owner, ...(server === undefined ? {} : { server }) }
   const routed = await routeRequest(core, request, options, context.signal)
