@@ -22,8 +22,10 @@ export function toolKey(server: string, tool: string): string {
   return `${server.length}:${server}:${tool}`
 }
 
-/** Whether a number and the word before it stand together in some tool's text, as in "C++ 17". */
+/** Whether a number and the word before it stand together in some tool's text ("C++ 17"), or a tool knows the word ("COVID-19"). */
 function isPair(before: string, value: string, has: (term: string) => boolean): boolean {
+  const [, letters] = /^([a-z]+)-\d+$/i.exec(value) ?? []
+  if (letters !== undefined) return has(termOf(letters.toLowerCase()))
   const [word] = /[\p{L}\p{N}]+(?=[^\p{L}\p{N}]*$)/u.exec(before) ?? []
   return word !== undefined && /^\d+$/.test(value) && has(`${termOf(word.toLowerCase())} ${value}`)
 }

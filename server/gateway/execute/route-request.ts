@@ -1,3 +1,4 @@
+import { NAMED } from '../../routing/confidence.ts'
 import type { FindOptions, RouteResult } from '../../routing/port.ts'
 import type { GatewayServices } from '../gateway-services.ts'
 
@@ -13,7 +14,9 @@ export async function routeRequest(
 ): Promise<RouteResult> {
   enrichment?.wake()
   const byWords = router.find(request, options)
-  if (!enrichment || (byWords.matches[0]?.confidence ?? 0) >= SURE) return byWords
+  // A model on this machine costs little, so it is left out only if the request names its tool.
+  const isSure = (byWords.matches[0]?.confidence ?? 0) >= (enrichment?.isLocal ? NAMED : SURE)
+  if (!enrichment || isSure) return byWords
   const similarities = await enrichment.similarities(request, signal)
   return similarities ? router.find(request, { ...options, similarities }) : byWords
 }

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { cpuMs } from '../../../tests/support/cpu-ms.ts'
-import { kindsTaken, maskLiterals } from './literals.ts'
+import { kindsTaken, maskLiterals, nameLiterals } from './literals.ts'
 
 const masked = (request: string) => {
   const { text, kinds } = maskLiterals(request)
@@ -35,6 +35,11 @@ it.each([
 it('leaves what belongs to a name', () => {
   const isNamePart = (value: string, before: string) => value === '17' && before.endsWith('C++ ')
   expect(maskLiterals('the C++ 17 versions of 17 files', isNamePart).text).toBe('the C++ 17 versions of   files')
+})
+
+it('says what addresses and paths are, for embeddings', () => {
+  const request = 'read /srv/graph/memory.txt, https://x.org/graph and Node.js "as text", 3 times'
+  expect(nameLiterals(request)).toBe('read a file, a web page and Node.js "as text", 3 times')
 })
 
 it('knows the kinds of values that parameters take', () => {

@@ -53,6 +53,11 @@ const MAX_BEFORE = 40
 /** Everyday words with a dot; as file names they would hide what is asked for. */
 const DOTTED = /\.(?:js|io|ai|com|org|net|dev|app|co|e|g|i)$/iu
 
+/** "Node.js" and "e.g" are words, "1.5s" is a number. */
+function isWord(kind: LiteralKind, found: string): boolean {
+  return kind === 'path' && !/[/\\]/.test(found) && (DOTTED.test(found) || /^\d/.test(found))
+}
+
 /** Whether a value belongs to a name, such as 17 in "C++ 17"; `before` is the text up to it. */
 type IsNamePart = (value: string, before: string) => boolean
 
@@ -61,14 +66,24 @@ export function maskLiterals(request: string, isNamePart: IsNamePart = () => fal
   let text = request
   for (const [kind, pattern] of LITERALS) {
     text = text.replace(pattern, (found, at: number, whole: string) => {
-      // "Node.js" and "e.g" are words, "1.5s" is a number.
-      if (kind === 'path' && !/[/\\]/.test(found) && (DOTTED.test(found) || /^\d/.test(found))) return found
+      if (isWord(kind, found)) return found
       if (isNamePart(found, whole.slice(Math.max(0, at - MAX_BEFORE), at))) return found
       kinds.add(kind)
       return ' '
     })
   }
   return { text: /\p{L}/u.test(text) ? text : request, kinds }
+}
+
+/** What an embedding should read instead: the words inside of these would pull it to the wrong tools. */
+const NOUNS: Partial<Record<LiteralKind, string>> = { url: 'a web page', email: 'an email address', path: 'a file' }
+
+/** Replaces addresses and paths with what they are. Other values stay, because their meaning helps. */
+export function nameLiterals(request: string): string {
+  return LITERALS.reduce((text, [kind, pattern]) => {
+    const noun = NOUNS[kind]
+    return noun === undefined ? text : text.replace(pattern, (found) => (isWord(kind, found) ? found : noun))
+  }, request)
 }
 
 /** Parameter names that take a value of this kind. Numbers, dates and quoted text fit too many parameters to say anything. */

@@ -22,6 +22,8 @@ export interface EnrichmentOptions {
 }
 
 export class Enrichment {
+  /** The embeddings are computed on this machine. */
+  readonly isLocal: boolean
   readonly #meanings: ToolMeanings | undefined
   readonly #examples: ToolExamples | undefined
   readonly #index: ToolIndex
@@ -29,6 +31,7 @@ export class Enrichment {
   #awake = false
 
   constructor({ index, keyValues, logger, embedder, write }: EnrichmentOptions) {
+    this.isLocal = embedder?.isLocal === true
     this.#index = index
     this.#logger = logger
     const tools = () =>

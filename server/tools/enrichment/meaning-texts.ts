@@ -1,5 +1,6 @@
 /** What is embedded of a tool and of a request, and how two of them compare. */
 import { clausesOf } from '../../routing/lexical/clauses.ts'
+import { nameLiterals } from '../../routing/words/literals.ts'
 
 const MAX_REQUEST = 1500
 /** The beginning says what a tool is for; more of it costs time and blurs the meaning. */
@@ -15,8 +16,8 @@ export function toolText(server: string, { name, description }: { name: string; 
 
 /** The request as a whole, and its clauses if it has several. */
 export function requestTexts(request: string): string[] {
-  const clauses = clausesOf(request.slice(0, MAX_REQUEST)).map(({ text }) => text)
-  return [request.slice(0, MAX_REQUEST), ...clauses]
+  const text = nameLiterals(request.slice(0, MAX_REQUEST))
+  return [text, ...clausesOf(text).map((clause) => clause.text)]
 }
 
 /** `asked` are the vectors of `requestTexts`. All vectors have length 1. */
