@@ -61,7 +61,9 @@ it('rewinds to a message by keyboard, with the files since then, and folds what 
   await page.getByText('1 message, 1 answer and 1 call will be crossed out').waitFor()
   await page.getByRole('radio', { name: 'Both' }).check()
   await page.getByText('delete poem.txt').waitFor()
-  await page.getByText('keep both.txt').waitFor()
+  await page.getByText('leave both.txt').waitFor()
+  // Seen before: it counted the file that is left out too.
+  await page.getByText('1 file will be put back.').waitFor()
   expect(await seriousFaults(page)).toEqual([])
   const confirm = page.locator('button[form=rewind]:not([aria-disabled=true])')
   await confirm.waitFor()
@@ -146,14 +148,19 @@ it('branches from a message, and from before a rewind', async () => {
   ])
 })
 
-it('undoes what one call changed', async () => {
+it('undoes what one call changed, and counts no file that is left as it is', async () => {
   const { me, session } = await now().arrive(talked)
   const { page } = me
-  await withFiles(page, [file('poem.txt')])
+  await withFiles(page, [removed(file('poem.txt')), { ...removed(file('both.txt')), conflict: { seen: 'x' } }])
   await me.button('Actions for this call').click()
   await me.button('Undo this change…').click()
-  await page.getByText('1 file will be put back.').waitFor()
-  await page.locator('button[form=rewind]:not([aria-disabled=true])').click()
-  await page.getByRole('dialog').waitFor({ state: 'hidden' })
-  expect(session.answers).toEqual([{ changeId: 'call:c1', scope: 'one', hash: 'plan', choices: {} }])
+  const dialog = page.getByRole('dialog', { name: 'Undo this change' })
+  await dialog.getByRole('option', { name: /both\.txt/ }).click()
+  await dialog.getByRole('radio', { name: 'Leave it as it is now' }).check()
+  await dialog.getByRole('button', { name: 'Revert 1 file' }).and(page.locator('[aria-disabled=false]')).click()
+  await dialog.waitFor({ state: 'hidden' })
+  await page.getByText('Reverted 1 file.').waitFor()
+  expect(session.answers).toEqual([
+    { changeId: 'call:c1', scope: 'one', hash: 'plan', choices: { 'both.txt': 'workspace' } }
+  ])
 })
