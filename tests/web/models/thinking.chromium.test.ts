@@ -20,7 +20,7 @@ it('streams the thought folded, and keeps it folded above the answer', async () 
   await thought.waitFor()
   expect(await me.page.locator('.thought strong').textContent()).toBe('a product')
   const whole = /thinking\s+The person wants a product\.\s+Six times seven is forty-two\.$/
-  await expect.poll(() => me.page.locator('.thought').innerText()).toMatch(whole)
+  await expect.poll(() => me.read(me.page.locator('.thought'))).toMatch(whole)
   session.live('agent:delta', { turnId: 't', text: 'It is 42.' })
   await me.page.getByText('It is 42.').waitFor()
   session.append('agent:response', { turnId: 't', text: 'It is 42.', reasoning: THOUGHT, reasoningMs: 12_300 })
