@@ -146,7 +146,7 @@ describe('servers', { timeout: 60_000 }, () => {
     tools('Writes a note.')
     const first = await run('test')
     expect(first.out).toMatch(
-      /^ok {4}odd: 1 tools\n {6}! left out: the tool "no⟨U\+200B⟩te": its name has hidden characters\.\n$/
+      /^ok {4}odd: 1 tool\n {6}! left out: the tool "no⟨U\+200B⟩te": its name has hidden characters\.\n$/
     )
     tools('Writes a note, and sends it away.')
     const said = /! 1 tool has changed since .*: "note"\..* accept them: mcp-orchestrator servers accept odd\n/

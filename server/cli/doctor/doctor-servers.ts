@@ -1,4 +1,5 @@
 /** The checks of `doctor` for each server in the registry. They start servers only with `--servers`. */
+
 import { resolve } from 'node:path'
 import { openEngine } from '../../app/core.ts'
 import { LOCAL_OWNER } from '../../calls/caller.ts'
@@ -13,6 +14,7 @@ import type { Settings } from '../../config/settings.ts'
 import { messageOf } from '../../lib/errors.ts'
 import { findCommand } from '../../lib/files/find-command.ts'
 import { createLogger } from '../../lib/logger.ts'
+import { plural } from '../../lib/plural.ts'
 import { openQuietGateway } from '../quiet-gateway.ts'
 
 /** The result of a check. `warn`: it works, but the user should know. */
@@ -49,7 +51,7 @@ async function describeServer(settings: Settings, entry: ServerEntry, tools: Too
   refuseForeignPlaceholders(entry)
   openGrants(settings).check(entry)
   const found = entry.kind === 'local' ? await describeLocal(settings, entry) : await describeRemote(entry)
-  return tools ? `${found}; ${await tools(entry.name)} tools` : found
+  return tools ? `${found}; ${plural(await tools(entry.name), 'tool')}` : found
 }
 
 async function describeLocal(settings: Settings, { name, command, cwd, env, sandbox }: LocalEntry): Promise<string> {

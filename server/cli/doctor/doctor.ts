@@ -1,4 +1,5 @@
 /** `doctor` checks every part of an installation and tells how to fix what is broken. It creates one sandbox to test its limits. */
+
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { terminalText } from '../../../contract/hidden-characters.ts'
@@ -13,6 +14,7 @@ import { findIsolation } from '../../connections/local/find-isolation.ts'
 import { isolationMemory } from '../../connections/local/isolation-memory.ts'
 import { messageOf } from '../../lib/errors.ts'
 import { createLogger } from '../../lib/logger.ts'
+import { plural } from '../../lib/plural.ts'
 import { canLimitSocketMemory } from '../../sandbox/docker/engine/socket-memory.ts'
 import type { SandboxEngine } from '../../sandbox/port.ts'
 import { probeFolder, probeStore } from '../../storage/write-probe.ts'
@@ -100,7 +102,7 @@ function doctorDefaults(env: Record<string, string | undefined>) {
 async function describeEngine(engine: SandboxEngine, settings: Settings): Promise<Found> {
   try {
     const { version, cgroupVersion, containers } = await engine.status()
-    const found = `Docker ${version}, cgroup v${cgroupVersion}, ${containers} containers`
+    const found = `Docker ${version}, cgroup v${cgroupVersion}, ${plural(containers, 'container')}`
     return cgroupVersion === '1' && !canLimitSocketMemory() ? { warn: `${found}. ${NO_SOCKET_LIMIT}` } : found
   } catch (error) {
     if (await needsEngine(settings)) throw error
