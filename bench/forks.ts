@@ -49,8 +49,11 @@ async function measure(server: Served, log: ForkLog, fill: string, rounds: numbe
   const asked = await filled(server, fill)
   const ahead = await filled(server, fill)
   await ahead.ask('mode:select', { mode: 'preview' })
+  log('Fork opened.') // those of the workspace before don't count
   const first = await newForks(server, ahead, rounds)
   const forkReadyMs = summary(log('Fork opened.'))
+  // From here on there is a fork.
+  await previewed(ahead, 'echo kept > file.txt')
   const plain: number[] = []
   const kept: Previewed[] = []
   const before = storedBytes(server)
