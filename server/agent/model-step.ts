@@ -10,6 +10,7 @@ import type { Effort } from '../../contract/session-settings.ts'
 import { approvalHash, claimsOf, type OfferedTool, WORKSPACE } from '../calls/offered-tool.ts'
 import { headOf } from '../lib/cut-text.ts'
 import { AppError, isAppError } from '../lib/errors.ts'
+import { plural } from '../lib/plural.ts'
 import type { AssistantPart, ChatMessage, StepEvent, StepRequest } from '../models/port.ts'
 import { readArguments } from '../models/step/read-arguments.ts'
 import type { ApprovalPolicy } from '../policy/approval-policy.ts'
@@ -123,7 +124,7 @@ function endReason(finish: Done['finish']): 'done' | 'refused' | 'length' {
 }
 
 function trimmedNotice(dropped: number): AgentEvent {
-  const message = `The model no longer sees the oldest ${dropped} messages of this conversation.`
+  const message = `The model no longer sees the oldest part of this conversation (${plural(dropped, 'message')}).`
   return { type: 'session:notice', data: { code: 'history_trimmed', message } }
 }
 

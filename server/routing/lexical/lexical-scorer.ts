@@ -22,12 +22,12 @@ export interface LexicalScores {
   nameCoverage: Float64Array
   /** The request's weight: the score of a tool that has all its words. */
   mass: number
-  /** Share of it in words that the index has, or has related words for. */
+  /** The part of `mass` in words that the index has, or has related words for. */
   known: number
   concepts: number
   /** Number of things that the request asks for. */
   asks: number
-  /** Number of its clauses; 0 if it is a single one. */
+  /** Number of clauses of the request; 0 if it has only one. */
   clauses: number
 }
 
