@@ -36,6 +36,7 @@ export function watchFigures(metrics: Metrics, watched: Watched): void {
   metrics.watch({
     live_sandboxes: { help: 'Sandboxes that this instance is connected to.', read: () => sessions.liveSandboxes },
     warm_sandboxes: { help: 'Sandboxes kept ready by this instance.', read: () => sessions.pool.ready },
+    open_forks: { help: 'Forks that are open on this instance.', read: () => sessions.openForks },
     sockets: { help: 'Open connections of pages and clients.', read: () => sockets.count() },
     deployment_live_sandboxes: {
       help: `Sandboxes of all instances. ${SAME_ON_ALL}`,
@@ -65,6 +66,7 @@ export function watchFigures(metrics: Metrics, watched: Watched): void {
   feed.subscribe({
     stored(_sessionId, events) {
       for (const { type, data } of events) {
+        if (type === 'mode:selected') metrics.core.modeChanged(String(data.mode))
         if (type === 'turn:end') metrics.core.turnEnded(String(data.reason))
         if (type === 'agent:error') watched.refused({ face: 'chat', code: String(data.code) })
       }

@@ -23,6 +23,9 @@ export interface CoreObserver {
   engine(operation: Operation): void
   modelStep(step: ModelStep): void
   turnEnded(reason: string): void
+  modeChanged(mode: string): void
+  /** A fork was opened, or could not be. */
+  forked(end: { ms: number; error?: unknown }): void
   /** A request that was answered with an error, at one of the faces. */
   refused: CountRefusal
 }
@@ -60,6 +63,10 @@ export function coreObserver(registry: Registry, prefix: string): CoreObserver {
   )
   const modelCost = count('model_cost_total', 'What models have cost, by MODEL_PRICES.', 'provider', 'currency')
   const turns = count('turns_total', 'Turns that have ended.', 'reason')
+  const modes = count('mode_changes_total', 'Changes of the approval mode.', 'mode')
+  const forkStarts = count('fork_starts_total', 'Forks that were opened.')
+  const forkFailures = count('fork_refusals_total', 'Forks that could not be opened.', 'code')
+  const forkSeconds = time('fork_start_seconds', 'Duration of opening a fork.', SANDBOX_SECONDS)
   const refusals = count(
     'refusals_total',
     'Requests, connections, commands, turns and calls that were answered with an error.',
@@ -92,6 +99,12 @@ export function coreObserver(registry: Registry, prefix: string): CoreObserver {
       if (error !== undefined && !isAppError(error, 'cancelled')) modelErrors.inc({ provider, code: codeOf(error) })
     },
     turnEnded: (reason) => turns.inc({ reason }),
+    modeChanged: (mode) => modes.inc({ mode }),
+    forked({ ms, error }) {
+      if (error !== undefined) return forkFailures.inc({ code: codeOf(error) })
+      forkStarts.inc()
+      forkSeconds.observe(ms / 1000)
+    },
     refused: (face, code, reason) => refusals.inc({ face, code, ...(reason && { reason }) })
   }
 }

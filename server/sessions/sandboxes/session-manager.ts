@@ -172,6 +172,11 @@ export class SessionManager {
     return [...this.#sessions.values()].filter(({ sandbox }) => sandbox.state !== 'none').length
   }
 
+  /** Number of forks on this instance. */
+  get openForks(): number {
+    return this.#context.places.forks
+  }
+
   /** Number of sessions in this instance's memory. */
   get known(): number {
     return this.#sessions.size

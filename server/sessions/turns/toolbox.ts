@@ -108,6 +108,22 @@ export class Toolbox {
     return previewed
   }
 
+  /** A person's decision about changes of the workspace, between two rows of the audit log. */
+  async recorded<T>(sessionId: string, action: string, args: object, work: () => Promise<T>): Promise<T> {
+    const end = this.#options.audit.begin({
+      caller: await this.#caller(sessionId),
+      ...{ server: WORKSPACE, tool: action, args }
+    })
+    try {
+      const result = await work()
+      end({ outcome: 'ok' })
+      return result
+    } catch (error) {
+      end(callFailed(error, 'deciding'))
+      throw error
+    }
+  }
+
   /** Checks the call, and makes it between two rows of the audit log. */
   async #make(
     hold: HeldSession,

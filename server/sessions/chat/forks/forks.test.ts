@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { noAudit, openCall } from '../../../audit/audit.fixture.ts'
 import { AppError } from '../../../lib/errors.ts'
 import { createPolicy } from '../../../policy/approval-policy.ts'
 import { FakeConnection } from '../../../sandbox/fake-engine.ts'
@@ -150,6 +151,52 @@ it('asks as usual where there is no place for a fork', async () => {
   await decide('w-a.txt', true)
   await fake.until('turn:end')
   expect(await workspaceFiles()).toEqual(['a.txt'])
+})
+
+it('asks in a review too where there is no place for a fork, and then runs the call in the workspace', async () => {
+  await open('review', (_, step) => [step === 0 ? write('a.txt', 'x') : said('ok')], { limits: { maxSessions: 1 } })
+  await fake.chat.send('s1', { text: 'go' })
+  const asked = await fake.until('tool:approval_required', ({ again }) => again !== undefined)
+  expect(asked.data).toMatchObject({ again: { reason: expect.stringContaining('could not run in a fork') } })
+  expect(asked.data).not.toHaveProperty('ahead')
+  expect(await workspaceFiles()).toEqual([])
+  await fake.chat.decide('s1', { callId: 'w-a.txt', approved: true, hash: String(asked.data.hash) })
+  await fake.until('turn:end')
+  expect(await workspaceFiles()).toEqual(['a.txt'])
+  expect(await typesOf()).not.toContain('review:opened')
+})
+
+it('records who kept, discarded, reviewed and reverted what', async () => {
+  const rows: string[] = []
+  const audit = {
+    ...noAudit,
+    begin: ({ tool, args }: { tool: string; args: unknown }) =>
+      openCall(({ outcome }) => void rows.push(`${tool} ${Object.keys(args as object)} ${outcome}`))
+  }
+  await open('preview', (_, step) => [step % 2 === 0 ? write('a.txt', `${step}`, `c${step}`) : said('ok')], { audit })
+  for (const [turnId, callId, approved] of [
+    ['t1', 'c0', true],
+    ['t2', 'c2', false]
+  ] as const) {
+    await fake.chat.send('s1', { text: 'go' })
+    await fake.until('tool:previewed', (data) => data.callId === callId)
+    await decide(callId, approved)
+    await fake.until('turn:end', (data) => data.turnId === turnId)
+  }
+  const plan = await new WorkspaceHistory(manager).revertPlan('s1', 'call:c0', 'one')
+  await fake.chat.revert('s1', { changeId: 'call:c0', scope: 'one', hash: plan.hash })
+  await fake.chat.selectMode('s1', { mode: 'review' })
+  await fake.chat.send('s1', { text: 'go' })
+  await fake.until('review:opened')
+  const { review } = await fake.chat.transcript('s1')
+  const answer = { reviewId: review?.reviewId ?? '', hash: review?.changes.hash ?? '' }
+  await fake.chat.decideReview('s1', { ...answer, accept: 'all' })
+  expect(rows.filter((row) => row.includes('_changes'))).toEqual([
+    'keep_changes callId,hash ok',
+    'discard_changes callId,hash ok',
+    'revert_changes changeId,scope,hash ok',
+    'review_changes reviewId,hash,accept ok'
+  ])
 })
 
 it('runs a call that a rule allows in the workspace', async () => {
