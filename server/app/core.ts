@@ -118,6 +118,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
       publish: feed.stored,
       emptied: async () => feed.emptied(),
       isAlone: lock !== undefined,
+      forked: observer?.forked,
       forgotten: async (sessionId) => {
         feed.gone(sessionId, await access.forget(sessionId))
       }

@@ -106,9 +106,13 @@ export class SessionFork {
     await this.#leaving
     void this.#letGo()
     const { places, deps } = this.#context
-    await places.reserveFork(this.#sessionId)
+    const began = performance.now()
+    const refused = (error: unknown) => {
+      deps.forked?.({ ms: performance.now() - began, error })
+      throw error
+    }
+    await places.reserveFork(this.#sessionId).catch(refused)
     try {
-      const began = performance.now()
       const fork = await this.#create(wish)
       this.#fork = fork
       const { containerId } = fork.connection
@@ -117,10 +121,11 @@ export class SessionFork {
         { sessionId: this.#sessionId, containerId, files: fork.entries.entries.size, ms },
         'Fork opened.'
       )
+      deps.forked?.({ ms })
       return fork
     } catch (error) {
       places.releaseFork(this.#sessionId)
-      throw error
+      return refused(error)
     }
   }
 
