@@ -288,7 +288,7 @@ export class Connections {
         tell: (code, reason) => (this.#options.hidesReasons ? toldToMembers(entry.name, code, reason) : reason),
         toolsSeen: () => index.tools(entry.name)?.length ?? 0,
         gate: this.#gate,
-        open: (signal, onToolsChanged) => {
+        open: (signal, onToolsChanged, answersBy) => {
           const revision = index.revision(entry.name)
           peer = isChat ? new CallScopes() : this.#peers.get(laneId ?? '')
           const processes = this.#processes
@@ -296,7 +296,7 @@ export class Connections {
             this.#containers ??= this.#options.openContainers()
             return this.#containers
           }
-          const places = { processes, containers, secrets, login, log }
+          const places = { processes, containers, secrets, login, log, answersBy }
           const checkGrant = (granted: ServerEntry) => this.#options.grants?.check(granted)
           const options = { ...places, checkGrant, entry, version, revision, signal, onToolsChanged, onDenied, peer }
           const about = { attributes: { server: entry.name } }

@@ -12,6 +12,7 @@ import { literalSecrets } from '../catalog/literal-secrets.ts'
 import { fillPlaceholders, type SecretSource } from '../catalog/placeholders.ts'
 import type { LocalEntry, RemoteEntry, ServerEntry } from '../catalog/server-entry.ts'
 import { AppError, isAppError, messageOf } from '../lib/errors.ts'
+import { withDeadline } from '../lib/waiting/deadline.ts'
 import type { ChildContainers } from '../sandbox/child-port.ts'
 import { CallScopes } from './asking/call-scopes.ts'
 import type { Peer } from './asking/peer.ts'
@@ -41,6 +42,8 @@ export interface OpenServerOptions {
   /** The revision found earlier. */
   revision?: KnownRevision | undefined
   signal: AbortSignal
+  /** When the server must have answered, however often it is tried, in the time of `performance.now()`. */
+  answersBy: number
   onToolsChanged(): void
   /** Called when the server was refused a connection that its entry does not allow. */
   onDenied(target: string, reason: string): void
@@ -73,7 +76,7 @@ export async function openServer(options: OpenServerOptions): Promise<LiveServer
           'isolation_unavailable',
           'isolation_undecided'
         ].includes(error.code))
-    if (options.signal.aborted || hopeless) throw error
+    if (options.signal.aborted || hopeless || leftMs(options) === 0) throw error
     // The server may have been updated since; or it was never probed and dies of the probe.
     if (known?.kind === 'modern') return connect(options, undefined)
     if (known === undefined && options.entry.kind === 'local') return connect(options, { kind: 'legacy' })
@@ -101,7 +104,12 @@ async function connect(options: OpenServerOptions, prior: PriorDiscovery | undef
   try {
     // The deadline may have passed while the process was created.
     signal.throwIfAborted()
-    await client.connect(transport, { timeout: entry.timeouts.startMs, signal, ...(prior ? { prior } : {}) })
+    const ms = Math.max(1, leftMs(options))
+    const deadline = { what: `the server "${entry.name}" to answer`, ms, signal, code: 'server_start_timeout' }
+    // The SDK gives the probe and the initialization this time each; together they have no more.
+    await withDeadline(deadline, (inner) =>
+      client.connect(transport, { timeout: ms, signal: inner, ...(prior ? { prior } : {}) })
+    )
     const child = transport instanceof ChildTransport ? transport : undefined
     const scopes = peer instanceof CallScopes ? peer : undefined
     const live = new LiveServer(entry, client, child, (text) => options.log.redact(text), scopes)
@@ -187,9 +195,20 @@ function freshHeaders(opened: Record<string, string>, fresh: () => Record<string
   }
 }
 
+function leftMs({ answersBy }: OpenServerOptions): number {
+  return Math.max(0, Math.round(answersBy - performance.now()))
+}
+
 function startFailure({ entry, log, signal }: OpenServerOptions, transport: Transport, error: unknown): AppError {
   if (isAppError(signal.reason)) return signal.reason
   const failure = callFailure(entry.name, 'the initialization', error)
+  if (isAppError(error, 'server_start_timeout') || (failure.code === 'child_timeout' && !isAppError(error))) {
+    const isLocal = transport instanceof ChildTransport
+    const cause = isLocal ? causeLine(log.sinceStart()) : undefined
+    const said = cause === undefined ? '' : ` It wrote: ${cause.replace(/\.$/, '')}.`
+    const message = `The server "${entry.name}"${isLocal ? ' runs, but' : ''} did not answer within ${entry.timeouts.startMs} ms ("timeoutMs.start").${said}`
+    return new AppError('timeout', 'server_start_timeout', message, { cause: error, details: { sent: false } })
+  }
   if (failure.code !== 'child_lost' || !(transport instanceof ChildTransport)) return failure
   const why = transport.reason ?? messageOf(error)
   const cause = causeLine(log.sinceStart())

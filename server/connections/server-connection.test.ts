@@ -122,3 +122,36 @@ it('refuses calls for a while when five in a row have hung, although the server 
   expect(connection.state.breaker).toBe('closed')
   await connection.stop()
 })
+
+// Checked: with a deadline for each try, it opens twice.
+it.each([
+  ['never answers', 40_000, 1, 'server_start_timeout'],
+  ['fails at once', 0, 2, 'server_failed'],
+  ['fails when most of the time is over', 29_000, 1, 'server_failed']
+])('gives all tries of a start one deadline: a server that %s', async (_, ms, tries, code) => {
+  vi.useFakeTimers()
+  const entry = readEntry('slow', { command: 'none' }, 0)
+  const opened: number[] = []
+  const connection = new ServerConnection({
+    entry,
+    log: new ServerLog(undefined),
+    logger: silentLogger,
+    toolsSeen: () => 0,
+    gate: new StartGate(1),
+    open: async (signal, _changed, answersBy) => {
+      opened.push(Math.round(answersBy - performance.now()))
+      if (code === 'server_failed') {
+        if (ms > 0) await new Promise((done) => setTimeout(done, ms))
+        throw new AppError('unavailable', 'server_failed', 'It ended.')
+      }
+      return new Promise((_done, fail) => signal.addEventListener('abort', () => fail(signal.reason)))
+    },
+    onListed: () => {},
+    onFailed: () => {}
+  })
+  const failed = connection.list(new AbortController().signal).catch((error) => error)
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(await failed).toMatchObject({ code })
+  expect(opened).toEqual(Array(tries).fill(30_000))
+  await connection.stop()
+})

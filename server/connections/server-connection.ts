@@ -17,6 +17,7 @@ import { Breaker } from './breaker.ts'
 import type { LiveServer } from './live-server.ts'
 import type { ServerLog } from './server-log.ts'
 import type { ServerState } from './server-state.ts'
+import { longestStartMs, StartBudget, startOf } from './start-budget.ts'
 import type { StartGate } from './start-gate.ts'
 import { certainlyNotRun, definitionChanged, endsConversation, isOddStatus } from './wire/call-failure.ts'
 import type { CallInput, RawResult, RequestInput } from './wire/call-input.ts'
@@ -28,7 +29,8 @@ export interface ServerConnectionOptions {
   /** Number of tools in the index: a server that had tools and now has none is unhealthy. */
   toolsSeen(): number
   gate: StartGate
-  open(signal: AbortSignal, onToolsChanged: () => void): Promise<LiveServer>
+  /** `answersBy`: when it must have answered, in the time of `performance.now()`. */
+  open(signal: AbortSignal, onToolsChanged: () => void, answersBy: number): Promise<LiveServer>
   onListed(tools: StoredTool[], facts: { live?: LiveServer; startMs?: number }): void
   onFailed(error: AppError): void
   /** What callers are told about a failure to start. */
@@ -241,12 +243,11 @@ export class ServerConnection {
     if (this.#pulse.running) await this.#pulse.running
     if (this.#live?.isOpen) return this.#live
     void this.#starting.run(() => this.#start())
-    const { startMs, listMs } = this.entry.timeouts
     // A waiting caller may give up; the start continues for the others.
     return withDeadline(
       {
         what: startOf(this.entry),
-        ms: 2 * (startMs + listMs),
+        ms: longestStartMs(this.entry),
         signal,
         code: 'server_start_timeout'
       },
@@ -256,34 +257,32 @@ export class ServerConnection {
 
   async #start(): Promise<LiveServer> {
     this.#live = undefined
+    const budget = new StartBudget(this.entry)
     for (let attempt = 1; ; attempt++) {
       try {
         this.#breaker.check()
-        return await this.#startOnce()
+        return await this.#startOnce(budget)
       } catch (error) {
         const failure = this.#failure(error)
         const final =
           failure.details.permanent === true || failure.kind === 'forbidden' || failure.code === 'server_resting'
-        if (final || attempt === START_TRIES) throw failure
+        if (final || budget.isOver || attempt === START_TRIES) throw failure
         await delay(backoffMs(attempt, RETRY), undefined, { ref: false })
       }
     }
   }
 
-  async #startOnce(): Promise<LiveServer> {
-    const { name, timeouts } = this.entry
+  async #startOnce(budget: StartBudget): Promise<LiveServer> {
     const began = performance.now()
-    const ms = timeouts.startMs + timeouts.listMs
-    const deadline = { what: startOf(this.entry), ms, code: 'server_start_timeout' }
     // The time in the queue does not count against the server.
     const live = await this.#options.gate.run(() =>
-      withDeadline(deadline, (signal) => this.#options.open(signal, () => this.#refreshing.ask()))
+      budget.spend((signal, answersBy) => this.#options.open(signal, () => this.#refreshing.ask(), answersBy))
     )
     this.#starts++
     this.#startedAt = Date.now()
     if (live.tools.length === 0 && this.#options.toolsSeen() > 0) {
       await live.close()
-      const message = `The server "${name}" runs but no longer lists any of its tools.`
+      const message = `The server "${this.entry.name}" runs but no longer lists any of its tools.`
       throw new AppError('unavailable', 'tools_missing', message)
     }
     this.#live = live
@@ -342,8 +341,4 @@ export class ServerConnection {
       else void this.stop()
     }, ms).unref()
   }
-}
-
-function startOf({ name, timeouts: { startMs, listMs } }: ServerEntry): string {
-  return `the server "${name}" to start (${START_TRIES} tries; "timeoutMs" gives each ${startMs + listMs} ms)`
 }
