@@ -62,7 +62,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     rolldownOptions: {
-      // What every visit needs, in two files instead of twenty. Packages change less often than the page.
+      // Puts the code that every visit needs into two files instead of twenty. Packages change less often than the page.
       output: {
         codeSplitting: {
           groups: [

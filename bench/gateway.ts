@@ -8,6 +8,7 @@ import { packageRoot } from '../server/lib/files/package-root.ts'
 import { freePort } from '../tests/support/free-port.ts'
 import { serve, stopServers } from '../tests/support/serve.ts'
 import { callTimes, throughput } from './gateway/calls.ts'
+import { speedTable } from './gateway/speed-table.ts'
 import { startTimes } from './gateway/start.ts'
 import { toolsListBytes } from './gateway/tools-list.ts'
 import { EVERYTHING, everythingEntry, httpWays, registryFolder, stdioWays, type Way } from './gateway/ways.ts'
@@ -18,15 +19,19 @@ export async function gatewayFigures(): Promise<object> {
   for (const file of ['gateway.mjs', 'main.mjs']) {
     if (!existsSync(join(packageRoot(), 'dist', file))) throw new Error(`dist/${file} is missing: run npm run build.`)
   }
+  const started = await step('gateway: start and memory', startTimes)
+  const stdio = await step('gateway: calls over stdio', stdioFigures)
+  const http = await step('gateway: calls over HTTP', httpFigures)
+  console.error(`${speedTable({ ...stdio, ...http })}\n`)
   return {
-    ...(await step('gateway: start and memory', startTimes)),
-    ...(await step('gateway: calls over stdio', stdioFigures)),
-    ...(await step('gateway: calls over HTTP', httpFigures)),
+    ...started,
+    ...stdio,
+    ...http,
     toolsListBytes: await step('gateway: lists of tools', toolsListBytes)
   }
 }
 
-async function stdioFigures(): Promise<object> {
+async function stdioFigures() {
   const folder = registryFolder({ everything: everythingEntry })
   const ways = await stdioWays(folder)
   const stdioCallMs = await callTimes(ways)
@@ -37,9 +42,11 @@ async function stdioFigures(): Promise<object> {
 }
 
 /** Both the child's own HTTP and its stdio can be seen as the direct way, so both ratios are shown. */
-async function httpFigures(): Promise<object> {
+async function httpFigures() {
   const folder = registryFolder({ everything: everythingEntry })
-  const served = await serve({ ...NO_LIMITS, MCP_CONFIG: folder.config }, { bundle: true })
+  const settings = { ...NO_LIMITS, MCP_CONFIG: folder.config }
+  const served = await serve(settings, { bundle: true })
+  const exposed = await serve({ ...settings, GATEWAY_EXPOSE: 'everything' }, { bundle: true })
   const port = await freePort()
   const child = spawn(EVERYTHING[0], [EVERYTHING[1], 'streamableHttp'], {
     env: { ...process.env, PORT: String(port) },
@@ -49,16 +56,18 @@ async function httpFigures(): Promise<object> {
   await reachable(url, child)
   const ways = await httpWays({
     gateway: { url: `${served.url}/mcp`, pid: served.child.pid ?? 0 },
+    exposed: { url: `${exposed.url}/mcp`, pid: exposed.child.pid ?? 0 },
     child: { url, pid: child.pid ?? 0 }
   })
   const httpCallMs = await callTimes(ways)
+  const httpThroughput = await throughput(ways)
   await closeAll(ways)
   const exited = once(child, 'exit')
   child.kill()
   await exited
   await stopServers()
   folder.remove()
-  return { httpCallMs }
+  return { httpCallMs, httpThroughput }
 }
 
 async function closeAll(ways: Record<string, Way>): Promise<void> {

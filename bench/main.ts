@@ -1,23 +1,31 @@
 /** `npm run bench [name…]` prints all figures as JSON on stdout, measured side by side in one run, and progress on stderr. */
 import { cpus, totalmem } from 'node:os'
 import { chatFigures } from './chat.ts'
+import { codeFigures } from './code.ts'
+import { fileFigures } from './files.ts'
 import { forkFigures } from './forks.ts'
 import { gatewayFigures } from './gateway.ts'
 import { interruptionFigures } from './interruptions.ts'
+import { manyFigures } from './many.ts'
 import { readerFigures } from './readers.ts'
 import { routingFigures } from './routing.ts'
 import { withRoutingData } from './routing-data.ts'
 import { sandboxFigures } from './sandbox.ts'
+import { sentenceFigures } from './sentences.ts'
 import { webFigures } from './web.ts'
 
 const SUITES: Record<string, () => Promise<object>> = {
   sandbox: sandboxFigures,
   chat: chatFigures,
+  files: fileFigures,
   forks: forkFigures,
   interruptions: interruptionFigures,
   web: webFigures,
   gateway: gatewayFigures,
+  many: manyFigures,
+  code: codeFigures,
   routing: () => withRoutingData(routingFigures),
+  sentences: () => sentenceFigures(process.argv.includes('--list')),
   readers: () => withRoutingData((folder) => readerFigures(folder, process.argv.includes('--list')))
 }
 

@@ -31,6 +31,8 @@ export interface SetOptions {
   examplesPerTool?: number
   /** Use the requests that no tool serves instead of those that have an answer. */
   irrelevant?: boolean
+  /** Ask the requests of this set, which the tools don't serve. */
+  foreign?: string
 }
 
 /** The folder of the data, from ROUTING_DATA; undefined if it is not on this machine. */
@@ -77,11 +79,12 @@ async function readUsage(folder: string, name: string, perTool: number): Promise
 export async function readRoutingSet(folder: string, name: string, options: SetOptions = {}): Promise<RoutingSet> {
   const tools = (await read<StoredTool[]>(folder, name, 'tools.json')).map(routable)
   const more = options.distractors ? await read<StoredTool[]>(folder, 'haystack_mcpzero', 'tools.json') : []
-  const requests = await read<LabelledRequest[]>(folder, name, options.irrelevant ? 'irrelevant.json' : 'queries.json')
+  const asked = options.irrelevant ? 'irrelevant.json' : 'queries.json'
+  const requests = await read<LabelledRequest[]>(folder, options.foreign ?? name, asked)
   return {
     name,
     tools: [...tools, ...more.map(routable)],
-    requests: requests.map(({ query, gold }) => ({ query, gold: gold ?? [] })),
+    requests: requests.map(({ query, gold }) => ({ query, gold: options.foreign ? [] : (gold ?? []) })),
     usage: options.examplesPerTool ? await readUsage(folder, name, options.examplesPerTool) : []
   }
 }

@@ -1,9 +1,11 @@
 /** Measures how often the router's first answer (or one of its first five) is right, its calibration, and its speed. */
 import type { Router } from '../server/routing/port.ts'
-import { createRouter, DEFAULT_THRESHOLD } from '../server/routing/router.ts'
+import { createRouter } from '../server/routing/router.ts'
 import { AT_ONCE } from '../server/routing/usage/usage-memory.ts'
 import { calibrationError, chanceError } from './calibration.ts'
-import { byServer, halfOf, type RoutingSet, readRoutingSet, type SetOptions } from './routing-data.ts'
+import { byServer, halfOf, type RoutingSet, readRoutingSet } from './routing-data.ts'
+import { type Row, rowsOf, SETS, tableOf } from './routing-table.ts'
+import { openVectors, type SimilaritiesOf } from './routing-vectors.ts'
 import { quantile, round } from './statistics.ts'
 
 interface Answer {
@@ -13,21 +15,8 @@ interface Answer {
   first: boolean
   withinFive: boolean
   /** Right, or a tool of the same name: distractors hold other editions of the same servers. */
-  firstOrNamesake: boolean
+  withinFiveOrNamesake: boolean
 }
-
-const SETS: { label: string; name: string; options: SetOptions }[] = [
-  { label: 'metatool', name: 'metatool', options: {} },
-  { label: 'metatool, with usage', name: 'metatool', options: { examplesPerTool: 1000 } },
-  { label: 'metatool, with 5 uses per tool', name: 'metatool', options: { examplesPerTool: 5 } },
-  { label: 'stabletoolbench', name: 'stabletoolbench', options: {} },
-  { label: 'mcpproxy_golden', name: 'mcpproxy_golden', options: {} },
-  { label: 'bfcl_live', name: 'bfcl_live', options: {} },
-  { label: 'metatool + haystack', name: 'metatool', options: { distractors: true } },
-  { label: 'metatool + haystack, with usage', name: 'metatool', options: { distractors: true, examplesPerTool: 1000 } },
-  { label: 'stabletoolbench + haystack', name: 'stabletoolbench', options: { distractors: true } },
-  { label: 'mcpproxy_golden + haystack', name: 'mcpproxy_golden', options: { distractors: true } }
-]
 
 function routerFor(set: RoutingSet): Router {
   const router = createRouter({ schedule: AT_ONCE })
@@ -36,10 +25,10 @@ function routerFor(set: RoutingSet): Router {
   return router
 }
 
-function ask(set: RoutingSet): Answer[] {
+function ask(set: RoutingSet, similaritiesOf: SimilaritiesOf | undefined): Answer[] {
   const router = routerFor(set)
   return set.requests.map(({ query, gold }) => {
-    const { matches, abstained } = router.find(query, { limit: 5 })
+    const { matches, abstained } = router.find(query, { limit: 5, similarities: similaritiesOf?.(query) })
     const right = matches.map(({ server, tool }) => gold.includes(`${server}::${tool}`))
     return {
       half: halfOf(query),
@@ -47,7 +36,7 @@ function ask(set: RoutingSet): Answer[] {
       abstained,
       first: right[0] ?? false,
       withinFive: right.includes(true),
-      firstOrNamesake: gold.some((id) => id.endsWith(`::${matches[0]?.tool}`))
+      withinFiveOrNamesake: matches.some(({ tool }) => gold.some((id) => id.endsWith(`::${tool}`)))
     }
   })
 }
@@ -56,16 +45,14 @@ function percent(answers: readonly Answer[], holds: (answer: Answer) => boolean)
   return round((100 * answers.filter(holds).length) / Math.max(1, answers.length))
 }
 
-function figuresOf(answers: readonly Answer[]): object {
-  const answered = answers.filter(({ abstained }) => !abstained)
+function figuresOf(answers: readonly Answer[]) {
   return {
     first: percent(answers, ({ first }) => first),
     withinFive: percent(answers, ({ withinFive }) => withinFive),
-    firstOrNamesake: percent(answers, ({ firstOrNamesake }) => firstOrNamesake),
+    withinFiveOrNamesake: percent(answers, ({ withinFiveOrNamesake }) => withinFiveOrNamesake),
     calibrationError: round(calibrationError(answers)),
     calibrationErrorByChance: round(chanceError(answers)),
-    answered: percent(answers, ({ abstained }) => !abstained),
-    rightWhenAnswered: percent(answered, ({ first }) => first),
+    abstained: percent(answers, ({ abstained }) => abstained),
     requests: answers.length
   }
 }
@@ -116,17 +103,19 @@ async function speed(folder: string): Promise<object> {
 }
 
 export async function routingFigures(folder: string): Promise<object> {
-  const sets: Record<string, object> = {}
-  for (const { label, name, options } of SETS) {
-    console.error(`routing: ${label}`)
-    const answers = ask(await readRoutingSet(folder, name, options))
-    sets[label] = {
-      tuned: figuresOf(answers.filter(({ half }) => half === 0)),
-      heldOut: figuresOf(answers.filter(({ half }) => half === 1)),
-      all: figuresOf(answers)
+  const vectors = await openVectors()
+  const rows: Row[] = []
+  for (const each of SETS) {
+    console.error(`routing: ${each.label}`)
+    const set = await readRoutingSet(folder, each.name, each.options)
+    const words = ask(set, undefined)
+    const meaning = vectors && ask(set, await vectors.similaritiesFor(set))
+    const halves = (half: 0 | 1) => {
+      const of = (answers: Answer[]) => figuresOf(answers.filter((answer) => answer.half === half))
+      return { words: of(words), ...(meaning ? { meaning: of(meaning) } : {}) }
     }
+    rows.push({ ...each, tuning: halves(0), test: halves(1) })
   }
-  const irrelevant = await readRoutingSet(folder, 'bfcl_live', { irrelevant: true })
-  const refused = percent(ask(irrelevant), ({ abstained }) => abstained)
-  return { threshold: DEFAULT_THRESHOLD, sets, irrelevantAbstained: refused, speed: await speed(folder) }
+  console.error(tableOf(rows))
+  return { sets: rowsOf(rows), speed: await speed(folder) }
 }

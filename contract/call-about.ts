@@ -1,4 +1,4 @@
-/** What a call is about, in one line: its command, its path, or its arguments. It may contain anything that the model wrote. */
+/** One line that says what a call is about: its command, its path, or its arguments. It may contain anything that the model wrote. */
 const MAX_CHARS = 300
 
 export function callAbout(call: { server: string; name: string }, args: unknown): string {

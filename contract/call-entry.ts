@@ -1,5 +1,5 @@
 /** One call of the model, as the transcript has it, and what the events do to it. */
-import type { ChangeSummary, ConflictChoices } from './effects/change-set.ts'
+import type { ChangeSummary, ConflictChoices, SeenConflicts } from './effects/change-set.ts'
 import type { CommandEnding, Decider, EventData, ServerLogLine, SessionEvent, ToolClaims } from './events.ts'
 import type { PathTarget } from './path-target.ts'
 import type { AnswerAction, Question } from './questions/questions.ts'
@@ -20,7 +20,7 @@ export interface CallEntry {
   claims?: ToolClaims | undefined
   again?: EventData<'tool:approval_required'>['again']
   ahead?: 'preview' | 'review' | undefined
-  /** What it did in a fork. The person decides on that. */
+  /** The effects of the call in a fork. The person decides on them. */
   preview?: Preview
   /** Why it could not run in a fork; it waits for approval as in the mode `ask`. */
   previewRefused?: { code: string; reason: string }
@@ -33,10 +33,12 @@ export interface CallEntry {
     always?: true | undefined
     editedArgs?: Record<string, unknown> | undefined
     editedTarget?: PathTarget | undefined
+    seen?: string | undefined
     choices?: ConflictChoices | undefined
+    seenConflicts?: SeenConflicts | undefined
   }
   startedAt?: number
-  /** What its MCP server asked the person meanwhile. */
+  /** Questions that its MCP server has asked the person during the call. */
   questions?: AskedQuestion[]
   result?: {
     isError: boolean
@@ -48,6 +50,8 @@ export interface CallEntry {
     replaced?: Replaced | undefined
     changes?: ChangeSummary | undefined
     isForked?: true | undefined
+    leftRunning?: true | undefined
+    durationMs?: number | undefined
     log?: ServerLogLine[] | undefined
     isShortened?: true | undefined
   }
@@ -67,6 +71,13 @@ export function waitsForPerson({ decision, ahead, preview, previewRefused }: Cal
   return !decision && (ahead !== 'preview' || preview !== undefined || previewRefused !== undefined)
 }
 
+/** How long the call itself ran, without the person's wait. Undefined if it has not ended, or never ran. */
+export function ranMs({ startedAt, result, preview }: CallEntry): number | undefined {
+  const known = result ? result.durationMs : preview?.durationMs
+  if (known !== undefined || startedAt === undefined || !result) return known
+  return result.at - startedAt
+}
+
 /** A call that ran never needs approval again. */
 export function isAskedAgain(known: CallEntry, { again }: EventData<'tool:approval_required'>): boolean {
   return known.result === undefined && again !== undefined && again.times > (known.again?.times ?? 1)
@@ -80,9 +91,9 @@ export function dropCall(call: CallEntry, at: number, reason?: string): void {
 export function applyToCall(call: CallEntry | undefined, event: SessionEvent): void {
   if (!call) return
   if (event.type === 'tool:approval_resolved' && !call.decision) {
-    const { approved, by, reason, args, target, always, choices } = event.data
-    const more = { ...(always && { always }), ...(target && { editedTarget: target }), ...(choices && { choices }) }
-    call.decision = { approved, by, at: event.at, reason, editedArgs: args, ...more }
+    const { callId: _, approved, by, reason, args, target, ...more } = event.data
+    const edited = { editedArgs: args, ...(target && { editedTarget: target }) }
+    call.decision = { approved, by, at: event.at, reason, ...edited, ...more }
   } else if (event.type === 'tool:started' && call.startedAt === undefined) {
     call.startedAt = event.at
   } else if (event.type === 'tool:result' && !call.result) {

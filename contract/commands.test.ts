@@ -15,7 +15,7 @@ describe('commands', () => {
     }
   )
 
-  it('never take anything but a boolean for a yes', () => {
+  it('accept only a boolean as an approval', () => {
     const approval = COMMAND_SCHEMAS['tool:approval']
     fc.assert(
       fc.property(fc.jsonValue(), (approved) => {
@@ -25,7 +25,7 @@ describe('commands', () => {
     )
   })
 
-  // Checked: without the bound on depth the first of these is taken.
+  // Checked: without the limit on depth, the first of these is accepted.
   it.each([65, 100_000])('refuse arguments of %i levels', (levels) => {
     const deep = JSON.parse(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`)
     const parse = (args: unknown) => COMMAND_SCHEMAS['tool:approval'].safeParse({ callId: 'c', approved: true, args })

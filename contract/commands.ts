@@ -1,10 +1,10 @@
 /** The commands of a client to its session over the socket. Every command is answered with `ok`, or with an error code and message. */
 import { z } from 'zod'
 import { attachmentInputs } from './attachments.ts'
-import { conflictChoices } from './effects/change-set.ts'
+import { conflictChoices, seenConflicts } from './effects/change-set.ts'
 import { EFFECT_COMMANDS } from './effects/effect-commands.ts'
 import { HISTORY_CHOICES } from './events.ts'
-import { pathTarget } from './path-target.ts'
+import { contentHash, pathTarget } from './path-target.ts'
 import { ANSWER_ACTIONS, answerContent } from './questions/questions.ts'
 import { sessionSettings } from './session-settings.ts'
 
@@ -35,9 +35,12 @@ export const COMMAND_SCHEMAS = {
     args: args.optional(),
     /** Where the path in `args` leads, as shown to the person. */
     target: pathTarget.optional(),
+    /** SHA-256 of the present file that the card compared with. The write replaces no other content. */
+    seen: contentHash.optional(),
     reason: z.string().max(2000).optional(),
     /** Only to keep a preview: which version counts of the files that have changed in the workspace meanwhile. */
     choices: conflictChoices.optional(),
+    seenConflicts: seenConflicts.optional(),
     /** Allow this tool for the rest of this session, and approve its other waiting calls. */
     remember: z.boolean().optional()
   }),

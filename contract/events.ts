@@ -4,10 +4,10 @@
  */
 import { z } from 'zod'
 import { addedFile, attachment } from './attachments.ts'
-import { changeSummary, conflictChoices } from './effects/change-set.ts'
+import { changeSummary, conflictChoices, seenConflicts } from './effects/change-set.ts'
 import { EFFECT_SCHEMAS } from './effects/effect-events.ts'
 import { fileChange } from './file-changes.ts'
-import { pathTarget } from './path-target.ts'
+import { contentHash, pathTarget } from './path-target.ts'
 import { ANSWER_ACTIONS, answerContent, MAX_QUESTION_CHARS, questionField } from './questions/questions.ts'
 import { MAX_REPLACED_BYTES } from './replaced-text.ts'
 import { sessionSettings } from './session-settings.ts'
@@ -27,7 +27,7 @@ export const TURN_END_REASONS = [
 ] as const
 
 /**
- * Who decided: the person in the page, the policy, an "Always allow" of this session, the end of the turn, an imported file, or nobody yet:
+ * The source of a decision: the person in the page, the policy, "Always allow" in this session, the end of the turn, an import, or nobody yet:
  * in the mode `review`, the call runs in a fork, and a person decides on its changes afterwards.
  */
 export const DECIDERS = ['human', 'policy', 'session', 'cancel', 'imported', 'review'] as const
@@ -43,7 +43,7 @@ export const commandEnding = z.object({
 })
 export type CommandEnding = z.infer<typeof commandEnding>
 
-/** What a write replaced; see replaced-text.ts. */
+/** The content that a write replaced; see replaced-text.ts. */
 const count = z.number().int().nonnegative()
 export const replaced = z.discriminatedUnion('is', [
   z.object({ is: z.literal('nothing') }),
@@ -51,7 +51,7 @@ export const replaced = z.discriminatedUnion('is', [
   z.object({ is: z.enum(['binary', 'large']), bytes: count })
 ])
 
-/** What a server says about its own tool. Nobody has checked it. */
+/** A server's description of its own tool. Nobody has checked it. */
 const toolClaims = z.object({
   description: z.string().max(1000),
   /** The description was longer. */
@@ -64,7 +64,7 @@ export type ToolClaims = z.infer<typeof toolClaims>
 const serverLogLine = z.object({ level: z.string(), text: z.string() })
 export type ServerLogLine = z.infer<typeof serverLogLine>
 
-/** What a new model gets of the conversation so far: nothing (the default), or all of it. */
+/** How much of the conversation so far a new model gets: nothing (the default), or all of it. */
 export const HISTORY_CHOICES = ['fresh', 'keep'] as const
 export type HistoryChoice = (typeof HISTORY_CHOICES)[number]
 
@@ -84,12 +84,14 @@ export const EVENT_SCHEMAS = {
   'agent:response': z.object({
     turnId,
     text: z.string(),
-    /** What the model thought before it answered, or a summary of it, and how long that took. It is no part of the answer. */
+    /** The model's reasoning before its answer, or a summary of it, and how long that took. It is not part of the answer. */
     reasoning: z.string().optional(),
     reasoningMs: z.number().optional(),
     parts: z.array(z.unknown()).optional(),
     partial: z.enum(['stopped', 'failed', 'server']).optional()
   }),
+  /** Tools of MCP servers that the model is offered from now on, in this order after those before. Tools of the sandbox always are. */
+  'tools:offered': z.object({ turnId, tools: z.array(z.object({ server: z.string(), name: z.string() })) }),
   'tool:approval_required': z.object({
     callId,
     turnId,
@@ -111,7 +113,15 @@ export const EVENT_SCHEMAS = {
     /** The call runs in a fork: until the person has seen what it did, or until the review. Missing if it does not. */
     ahead: z.enum(['preview', 'review']).optional(),
     /** The same call needs approval again, because it was approved but could not run as shown. */
-    again: z.object({ times: z.number().int(), reason: z.string(), isEdited: z.boolean().optional() }).optional()
+    again: z
+      .object({
+        times: z.number().int(),
+        reason: z.string(),
+        isEdited: z.boolean().optional(),
+        /** The servers that could not run it; the first one is the server that the model called. */
+        failedOn: z.array(z.string()).optional()
+      })
+      .optional()
   }),
   'tool:approval_resolved': z.object({
     callId,
@@ -123,8 +133,11 @@ export const EVENT_SCHEMAS = {
     /** The arguments as edited by the person, and where their path led at that time. */
     args: args.optional(),
     target: pathTarget.optional(),
+    /** SHA-256 of the file as the card showed it at the end, if it has changed since the card appeared. */
+    seen: contentHash.optional(),
     /** Only for a preview that is kept: which version counts of the files that have changed in the workspace meanwhile. */
-    choices: conflictChoices.optional()
+    choices: conflictChoices.optional(),
+    seenConflicts: seenConflicts.optional()
   }),
   'tool:started': z.object({ callId }),
   'tool:result': z.object({
@@ -143,6 +156,10 @@ export const EVENT_SCHEMAS = {
     changes: changeSummary.optional(),
     /** It ran in a fork: its changes wait for the review. */
     isForked: z.literal(true).optional(),
+    /** It ran in a fork and left processes running there. They end with the fork: when its changes are kept, or when the review is decided. */
+    leftRunning: z.literal(true).optional(),
+    /** How long the call ran in a fork, if its changes were kept later: `tool:started` is the moment when they were put into the workspace. */
+    durationMs: z.number().int().nonnegative().optional(),
     /** The end of what the MCP server logged during the call. */
     log: z.array(serverLogLine).optional(),
     /** Set for clients, never in the log: parts of the call are left out here; `GET /api/sessions/:id/calls/:callId` has all of it. */

@@ -1,4 +1,4 @@
-/** What people change in the workspace themselves, without the model. The log records it, and the model is told with the next message. */
+/** Changes that people make in the workspace themselves, without the model. The log records them, and the next message tells the model. */
 import { z } from 'zod'
 
 const FILE_ACTIONS = ['uploaded', 'edited', 'created', 'moved', 'deleted', 'reverted'] as const

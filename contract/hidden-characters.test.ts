@@ -12,7 +12,7 @@ import {
   terminalText
 } from './hidden-characters.ts'
 
-/** What nobody sees, one property at a time, so that no shared pattern can be wrong in both places. */
+/** The invisible characters, one Unicode property at a time. The code's own pattern is not used here, because it could be wrong. */
 const UNSEEN = [
   /\p{Default_Ignorable_Code_Point}/u,
   /\p{Bidi_Control}/u,
@@ -34,7 +34,7 @@ const everyCodePoint = function* () {
 const prose = (text: string) => revealPlainly(text, 'prose')
 
 describe('of all 1,114,112 code points', () => {
-  // Checked with the list of before: 3,769 of Default_Ignorable_Code_Point are not marked.
+  // Checked: with the earlier list, 3,769 characters of Default_Ignorable_Code_Point are not marked.
   it('marks every one that is not seen, in commands and in prose', () => {
     const missed: string[] = []
     for (const character of everyCodePoint()) {

@@ -125,7 +125,7 @@ export function terminalLine(text: string): string {
   return terminalText(text.trim(), 'strict').replace(/\n/g, '⟨U+000A⟩')
 }
 
-/** What another program said, as a part of a sentence of ours. */
+/** Another program's output on one line, so that it can be part of one of our sentences. */
 export function quotedLine(text: string): string {
   return terminalText(text.trim()).replace(/(?<!\s)\s*\n\s*/g, ' / ')
 }

@@ -1,4 +1,4 @@
-/** What the server sends: stored events under their own names (with `seq` and `at`), and events that are only published. */
+/** The messages of the server: stored events under their own names (with `seq` and `at`), and events that are only published. */
 import type { Ack, CommandInput, CommandName } from './commands.ts'
 import type { EventData, EventType, ServerLogLine } from './events.ts'
 import type { SessionSummary } from './rest.ts'
@@ -51,7 +51,7 @@ export interface ServerToClient extends Omit<StoredToClient, 'agent:error'> {
   /** The answer from its beginning, for clients that connect while it is streamed. It replaces the deltas before it. */
   'agent:text': (data: { turnId: string; text: string }) => void
   /**
-   * What the model thinks. `at` is the position of this piece in the whole thought: 0 for the first one, and when it is sent from its
+   * A piece of the model's reasoning. `at` is the position of the piece in the whole: 0 for the first one, and when it is sent from its
    * beginning to clients that connect meanwhile. `ms` is how long the model has been thinking.
    */
   'agent:reasoning': (data: { turnId: string; text: string; at: number; ms: number }) => void
@@ -60,7 +60,7 @@ export interface ServerToClient extends Omit<StoredToClient, 'agent:error'> {
   'tool:output_so_far': (data: { callId: string; chunks: { stream: 'stdout' | 'stderr'; text: string }[] }) => void
   /** How far the MCP server of a running call is. `total` is missing if the server does not know it. */
   'tool:progress': (data: { callId: string; progress: number; total?: number; message?: string }) => void
-  /** What the MCP server of a running call logs. With `isWhole`, the lines replace those before. */
+  /** Log lines from the MCP server of a running call. With `isWhole`, the lines replace those before. */
   'tool:log': (data: { callId: string; lines: ServerLogLine[]; isWhole?: true }) => void
   /** The server lost its state and this session, and closes the connection. The client opens a new session. */
   'session:lost': (data: { message: string }) => void

@@ -7,11 +7,15 @@ const WORKSPACE = 'workspace'
 /** `unchecked`: the sandbox could not be asked. `unusable`: no tool may use this path. */
 const TARGET_KINDS = ['new', 'file', 'folder', 'other', 'unusable', 'unchecked'] as const
 
+export const contentHash = z.string().regex(/^[0-9a-f]{64}$/)
+
 /** `..` and links are resolved. The other fields describe what was there when it was checked. */
 export const pathTarget = z.object({
   path: z.string().max(8192).nullable(),
   is: z.enum(TARGET_KINDS),
   bytes: z.number().optional(),
+  /** SHA-256 of the content, of a file that a card can show. */
+  hash: contentHash.optional(),
   throughLink: z.literal(true).optional(),
   problem: z.string().max(500).optional()
 })

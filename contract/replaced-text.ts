@@ -1,5 +1,5 @@
 /**
- * What a write replaced, for the record of the call. Only the lines that differ from the new text are kept: together with the
+ * The text that a write replaced, for the record of the call. Only the lines that differ from the new text are kept: together with the
  * arguments of the call they give the earlier text back.
  */
 export type Replaced =

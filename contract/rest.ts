@@ -61,7 +61,7 @@ export interface SessionSummary {
   isDeleted?: true
 }
 
-/** What `GET /api/sessions/:id` answers. */
+/** The reply to `GET /api/sessions/:id`. */
 export interface SessionDetails extends SessionSummary {
   usage: UsageSum
   /** How many tokens of the model's context the last step filled. */
@@ -159,8 +159,24 @@ export interface ApprovalCard {
   filledBy?: Record<string, string>
   definitionChange?: { before: string; after: string }
   asker: { door: string; client?: string }
+  /** Something that the person must know before they decide. */
+  warning?: string
+  /** Set if a program makes the call (`run_code`). */
+  code?: CodeOrigin
   createdAt: number
   expiresAt: number
+}
+
+/** Where in a program a call comes from. All texts are hostile. */
+interface CodeOrigin {
+  runId: string
+  /** The number of the call in its run. */
+  n: number
+  /** The line of the program that makes it, and its text. The line is 0 if it is not known. */
+  line: number
+  source: string
+  /** The earlier results that contain the values of these arguments. */
+  sources: { path: string; server: string; tool: string; n: number }[]
 }
 
 export interface ApprovalAnswer {

@@ -1,4 +1,4 @@
-/** What a person sets for one session: how the model works, and their instructions to it. What is missing is as usual. */
+/** A person's settings for one session: how the model works, and their instructions to it. Missing settings have their default. */
 import { z } from 'zod'
 
 /** How much a model thinks before it answers, where it can. */

@@ -1,9 +1,9 @@
-/** What page and server know about the files of a conversation: what people attach, and what tools return. */
+/** Rules for the files of a conversation that page and server share. People attach such files, and tools return them. */
 
 export const MAX_ATTACHMENTS = 20
 /** Text up to this size is part of the message; the model reads longer files with its tools. */
 export const MAX_TEXT_BYTES = 100_000
-/** What every vendor accepts for one image: Anthropic allows 5 MB as base64, and shrinks images with longer sides anyway. */
+/** A size of one image that every vendor accepts: Anthropic allows 5 MB as base64, and shrinks images with longer sides anyway. */
 export const MAX_IMAGE_BYTES = 3_700_000
 export const MAX_IMAGE_SIDE = 2000
 
@@ -33,12 +33,20 @@ export function isFileBlock(part: unknown): part is FileBlock {
   return typeof file?.id === 'string' && typeof file.mediaType === 'string' && typeof file.size === 'number'
 }
 
+const MAX_TYPE_CHARS = 40
+
+/** What a part of a result calls itself. Servers send anything, also parts without a type or with one that is no text. */
+export function partType(part: unknown): string {
+  const { type } = (part ?? {}) as { type?: unknown }
+  return typeof type === 'string' ? type.slice(0, MAX_TYPE_CHARS) : 'unknown'
+}
+
 /** Whether models and browsers can show it. */
 export function isImage({ mediaType }: Pick<StoredFile, 'mediaType'>): boolean {
   return IMAGE_TYPES.includes(mediaType)
 }
 
-/** What a person and the model read about a file. */
+/** A short description of a file, for the person and the model. */
 export function describeFile({ mediaType, size, width, height }: StoredFile): string {
   const pixels = width && height ? `, ${width}×${height}` : ''
   return `${mediaType}${pixels}, ${sizeWords(size)}`

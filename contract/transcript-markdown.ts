@@ -1,5 +1,5 @@
 import { effectText } from './effects/effect-entries.ts'
-import { describeFile, isFileBlock } from './stored-files.ts'
+import { describeFile, isFileBlock, partType } from './stored-files.ts'
 import type { CallEntry, Transcript, TranscriptEntry } from './transcript.ts'
 
 /** A conversation as Markdown. Fences are longer than any run of backticks inside, so that nothing breaks out. */
@@ -50,8 +50,8 @@ function callMarkdown(call: CallEntry | undefined, rewound: true | undefined): s
 
 function textOf(part: unknown): string {
   if (isFileBlock(part)) return `[${part.type}: ${describeFile(part.file)}]`
-  const { type, text } = part as { type?: unknown; text?: unknown }
-  return typeof text === 'string' ? text : `[${String(type)}]`
+  const { text } = (part ?? {}) as { text?: unknown }
+  return typeof text === 'string' ? text : `[${partType(part)}]`
 }
 
 function fenced(text: string, language: string): string {

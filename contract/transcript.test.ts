@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { ranMs } from './call-entry.ts'
 import type { ChangedFile } from './effects/change-set.ts'
 import { APPROVAL_MODES } from './effects/modes.ts'
 import { DECIDERS, type SessionEvent, TURN_END_REASONS } from './events.ts'
@@ -28,6 +29,7 @@ const DATA: { [T in SessionEvent['type']]: fc.Arbitrary<Extract<SessionEvent, { 
     files: fc.array(fc.record({ path: text, size: fc.nat(), attachment: text }), { maxLength: 2 })
   }),
   'agent:response': fc.record({ turnId, text }),
+  'tools:offered': fc.record({ turnId, tools: fc.array(fc.record({ server, name: text }), { maxLength: 2 }) }),
   'tool:approval_required': fc.record({
     callId,
     turnId,
@@ -206,4 +208,18 @@ it('shows the files that a person changed one after the other as one entry', () 
   expect(transcript.entries).toMatchObject([
     { seq: 1, message: 'You uploaded a, b, c, d, e and 2 more files, and moved a to x/a.' }
   ])
+})
+
+// Seen before: a kept preview was said to have run for 0 ms, because its start and its end are one append.
+it('knows how long a call itself ran, without the wait of the person', () => {
+  const asked = { callId: 'c', turnId: 't1', server: 's', name: 'n', args: {}, definition: '', hash: '' }
+  const call = { ...asked, queuePosition: 1, totalInQueue: 1, requestedAt: 0 }
+  const result = { isError: false, content: [], at: 9000 }
+  const changes = { changeId: 'call:c', hash: 'h', total: 0, files: [] }
+  const preview = { changes, hash: 'h', result, at: 700, durationMs: 500 }
+  expect(ranMs(call)).toBeUndefined()
+  expect(ranMs({ ...call, preview })).toBe(500)
+  expect(ranMs({ ...call, preview, startedAt: 9000, result: { ...result, durationMs: 500 } })).toBe(500)
+  expect(ranMs({ ...call, startedAt: 8000, result })).toBe(1000)
+  expect(ranMs({ ...call, startedAt: 8000 })).toBeUndefined()
 })

@@ -57,9 +57,11 @@ const LEAN: BuildOptions = {
 const bundles: Bundle[] = [
   // The sandbox has no node_modules, and every byte is parsed at the start of every container.
   { entry: 'workspace-server/main.ts', file: 'workspace-server.mjs', options: { output: { minify: true } } },
+  // Split into parts, because the S3 client is large and few need it.
   {
     entry: 'server/main.ts',
     file: 'main.mjs',
+    split: true,
     options: LEAN
   },
   // Without the workspace, because every client waits for the gateway to start. Split into parts, because in one file Node would

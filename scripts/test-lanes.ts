@@ -1,8 +1,8 @@
 /**
  * Runs all tests: the unit tests on every core, then the lanes of `vitest.config.ts` at the same time, because each of them waits more
- * than it computes. On a busy machine they run one after another. At the same time, only the first lane's output is live; that of the
- * others follows in one piece. Failures are repeated at the very end, because that is the part of a long log that people keep and read.
- * Containers that the tests left behind fail them too.
+ * than it computes. On a busy machine, or with TEST_LANES=in-turn, they run one after another. At the same time, only the first lane's
+ * output is live; that of the others follows in one piece. Failures are repeated at the very end, because that is the part of a long
+ * log that people keep and read. Containers that the tests left behind fail them too.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -57,7 +57,7 @@ function isBusy(): boolean {
 }
 
 async function inTurn(): Promise<Lane[]> {
-  process.stdout.write('This machine is busy, so the lanes run one after another.\n')
+  process.stdout.write('The lanes run one after another.\n')
   return [await run('engine'), await run('page'), await run('views'), await run('gateway')]
 }
 
@@ -75,7 +75,7 @@ async function atOnce(): Promise<Lane[]> {
 const before = await listContainers()
 // By default the runner leaves out one core, which is half of two.
 const unit = await run('unit', { workers: availableParallelism() })
-const lanes = [unit, ...(isBusy() ? await inTurn() : await atOnce())]
+const lanes = [unit, ...(process.env.TEST_LANES === 'in-turn' || isBusy() ? await inTurn() : await atOnce())]
 for (const { project, code, said } of lanes) {
   if (code !== 0) process.stdout.write(`\n== failed: ${project}\n${failuresIn(said)}\n`)
 }

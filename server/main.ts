@@ -1,6 +1,7 @@
 import { auditCommand } from './cli/audit.ts'
 import { backupCommand } from './cli/backup.ts'
 import { doctorCommand } from './cli/doctor/doctor.ts'
+import { embeddingsCommand } from './cli/embeddings.ts'
 import { engineProxyCommand } from './cli/engine-proxy.ts'
 import { gatewayCommand } from './cli/gateway.ts'
 import { restoreCommand } from './cli/restore.ts'
@@ -13,6 +14,7 @@ process.exitCode = await runCli(process.argv.slice(2), [
   gatewayCommand,
   serversCommand,
   auditCommand,
+  embeddingsCommand,
   backupCommand,
   restoreCommand,
   doctorCommand,

@@ -16,7 +16,7 @@ const RANKS: string[][] = [
   ['server/config', 'server/http', 'server/socket', 'server/gateway'],
   ['server/sessions'],
   ['server/agent'],
-  ['server/tools'],
+  ['server/tools', 'server/code'],
   ['server/policy', 'server/audit', 'server/routing', 'server/connections'],
   ['server/calls'],
   ['server/sandbox', 'server/models', 'server/storage', 'server/catalog'],
@@ -37,14 +37,21 @@ const INSIDE: Record<string, string[][]> = {
     ['server/app/app-gateway.ts'],
     ['server/app/load-gateway.ts'],
     ['server/app/shared-parts.ts', 'server/app/app-models.ts', 'server/app/our-places.ts'],
-    ['server/app/app-audit.ts', 'server/app/open-store.ts', 'server/app/provider-keys.ts'],
-    ['server/app/data-paths.ts']
+    [
+      'server/app/app-audit.ts',
+      'server/app/open-store.ts',
+      'server/app/open-checkpoints.ts',
+      'server/app/provider-keys.ts',
+      'server/app/gateway'
+    ],
+    ['server/app/data-paths.ts', 'server/app/shared-keys.ts', 'server/app/collector-rounds.ts']
   ],
   'server/http': [['server/http/create-http-server.ts'], ['server/http/routes'], ['server/http/*']],
   'server/gateway': [
     ['server/gateway/doors'],
     ['server/gateway/expose/http'],
     ['server/gateway/expose'],
+    ['server/gateway/code'],
     ['server/gateway/execute'],
     ['server/gateway/params'],
     ['server/gateway/*'],
@@ -79,6 +86,7 @@ const INSIDE: Record<string, string[][]> = {
     ['server/sandbox/*']
   ],
   'server/models': [
+    ['server/models/local'],
     ['server/models/create-models.ts', 'server/models/embedder.ts'],
     ['server/models/detection'],
     ['server/models/demo'],
@@ -87,16 +95,18 @@ const INSIDE: Record<string, string[][]> = {
     ['server/models/*']
   ],
   'server/storage': [
-    ['server/storage/checkpoints', 'server/storage/embedded', 'server/storage/redis'],
+    ['server/storage/object-checkpoints'],
+    ['server/storage/checkpoints', 'server/storage/embedded', 'server/storage/redis', 'server/storage/objects'],
     ['server/storage/backup', 'server/storage/*']
   ],
-  'server/catalog': [['server/catalog/import'], ['server/catalog/*']]
+  'server/catalog': [['server/catalog/listing'], ['server/catalog/import'], ['server/catalog/*']]
 }
 
 /** Packages that may be imported in certain rooms only. */
 const FENCES: [pattern: RegExp, rooms: string[]][] = [
   [/^dockerode$/, ['server/sandbox/docker']],
   [/^ioredis$/, ['server/storage/redis']],
+  [/^(@aws-sdk|@smithy)\//, ['server/storage/objects']],
   [/^(ai|@ai-sdk\/.*)$/, ['server/models']],
   [/^@modelcontextprotocol\//, ['server/connections', 'server/gateway', 'server/sandbox', 'workspace-server']],
   [/^(fastify|@fastify\/.*)$/, ['server/http']],
@@ -224,6 +234,16 @@ describe('the architecture', () => {
       (file) => within(file.path, 'web') && local(file).some((t) => !/^(web|contract)\//.test(t))
     )
     expect(wrong.map(({ path }) => path)).toEqual([])
+  })
+
+  // The console has the colours of a terminal, whatever the theme.
+  it('names colours and sizes of letters in web/tokens.css, not in the components', () => {
+    const own = shipped
+      .filter(({ path }) => /^web\/(?!components\/console\/).*\.vue$/.test(path))
+      .flatMap(({ path, text }) =>
+        [...text.matchAll(/#[\da-f]{6}\b|text-\[[\d.]+px\]/gi)].map(([found]) => `${path}: ${found}`)
+      )
+    expect(own).toEqual([])
   })
 
   it('lets contract import only zod', () => {

@@ -2,6 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { COMMAND_SCHEMAS } from '../contract/commands.ts'
+import { EVENT_SCHEMAS } from '../contract/events.ts'
 import { ENTRY_KEYS } from '../server/catalog/read-entry.ts'
 import { SANDBOX_KEYS } from '../server/catalog/read-sandbox.ts'
 import { readRegistry } from '../server/catalog/registry.ts'
@@ -159,6 +161,12 @@ describe('the docs', () => {
   it('document every setting', () => {
     const readme = read('README.md')
     expect(Object.keys(SETTINGS).filter((name) => !readme.includes(`\`${name}\``))).toEqual([])
+  })
+
+  it('document every command and event of the socket', () => {
+    const guide = read('docs/guides/socket-api.md')
+    const names = [...Object.keys(COMMAND_SCHEMAS), ...Object.keys(EVENT_SCHEMAS)]
+    expect(names.filter((name) => !guide.includes(`\`${name}`))).toEqual([])
   })
 
   it('document every key of mcp.json', () => {

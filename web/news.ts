@@ -1,4 +1,4 @@
-/** What the server tells every page of this owner, whichever session is open. */
+/** Messages that the server sends to every page of this owner, whichever session is open. */
 import type { ServerToClient } from '../contract/live.ts'
 import type { PageSocket } from './socket.ts'
 

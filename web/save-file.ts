@@ -1,6 +1,10 @@
-/** Saves the body of a response as a download. A plain link can't send the owner's proof. */
+/**
+ * Saves the body of a response as a download. A plain link can't send the owner's proof. The address has our origin for a minute, so it
+ * has a type that no browser shows as a page.
+ */
 export async function saveFile(response: Response | Promise<Response>, name: string): Promise<void> {
-  const url = URL.createObjectURL(await (await response).blob())
+  const content = await (await response).arrayBuffer()
+  const url = URL.createObjectURL(new Blob([content], { type: 'application/octet-stream' }))
   const link = document.createElement('a')
   link.href = url
   link.download = name

@@ -10,6 +10,7 @@ import type { WorkspaceRoot } from './files/workspace-root.ts'
 import { readLimits } from './limits.ts'
 import { log } from './log.ts'
 import type { EpochFence } from './process/epoch-fence.ts'
+import { tidy } from './process/tidy.ts'
 import { TARGET_META, type TargetChanged, WORKSPACE_METHODS } from './protocol.ts'
 import { type Tool, type ToolContext, ToolError } from './tools/tool.ts'
 import {
@@ -27,6 +28,8 @@ export interface Workspace {
   fence: EpochFence
   files: WorkspaceCheckpoint
   tools: Tool[]
+  /** Ends all other processes in the container. Returns false if some are left. */
+  endOthers(): Promise<boolean>
 }
 
 const VERSION = '1.0.0'
@@ -48,6 +51,7 @@ export function createServer(workspace: Workspace): Server {
     const tool = tools.get(params.name)
     if (tool === undefined) throw invalid(`There is no tool "${params.name.slice(0, 100)}".`)
     const expected = readParams(expectedTarget, context.mcpReq._meta?.[TARGET_META])
+    workspace.files.beforeTool()
     return callTool(tool, params.arguments ?? {}, { ...toolContext(context), expected })
   })
   addWorkspaceMethods(server, workspace)
@@ -74,7 +78,7 @@ function toolContext({ mcpReq }: ServerContext): ToolContext {
   return { signal: mcpReq.signal, progress: send }
 }
 
-function addWorkspaceMethods(server: Server, { root, fence, files }: Workspace): void {
+function addWorkspaceMethods(server: Server, { root, fence, files, endOthers }: Workspace): void {
   const add = <P>(method: string, read: (params: unknown) => P, answer: (params: P) => object | Promise<object>) =>
     server.setRequestHandler(method, { params: anyParams }, async (params) => ({
       ...(await answer(readParams(read, params)))
@@ -91,7 +95,15 @@ function addWorkspaceMethods(server: Server, { root, fence, files }: Workspace):
     targets: paths.map((path) => pathTarget(root, path))
   }))
   const written = (real: string) => files.written(root.relative(real))
-  add(WORKSPACE_METHODS.change, changeParams, (change) => changeFiles(root, change, written))
+  add(WORKSPACE_METHODS.change, changeParams, (change) => {
+    files.beforeTool()
+    return changeFiles(root, change, written)
+  })
+  add(
+    WORKSPACE_METHODS.tidy,
+    () => null,
+    () => tidy(endOthers)
+  )
   add(WORKSPACE_METHODS.fetch, fetchParams, (params) => readParams((given) => files.fetch(given), params))
 }
 

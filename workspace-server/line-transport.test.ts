@@ -52,6 +52,45 @@ describe('reading', () => {
     expect(messages.length).toBe(40)
   })
 
+  // Checked: if the bytes are read as lines, the call that stands in them arrives.
+  it('takes the bytes after a line as its content, however they are split, and never as messages', async () => {
+    const content = fc.oneof(
+      fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)),
+      fc.constant(Buffer.from(`\n${JSON.stringify(request(99, 'evil'))}\n`))
+    )
+    const property = fc.asyncProperty(
+      fc.array(content, { maxLength: 4 }),
+      fc.integer({ min: 1, max: 30 }),
+      async (all, size) => {
+        const { input, messages } = await connected()
+        const sent = all.flatMap((bytes, id) => {
+          const message = { ...request(id), params: { contentBytes: bytes.length } }
+          return [Buffer.from(`${JSON.stringify(message)}\n`), bytes]
+        })
+        const bytes = Buffer.concat([...sent, Buffer.from(`${JSON.stringify(request(50))}\n`)])
+        for (let at = 0; at < bytes.length; at += size) input.write(bytes.subarray(at, at + size))
+        await vi.waitUntil(() => messages.length > all.length)
+        expect(messages.map((message) => ('id' in message ? message.id : undefined))).toEqual([...all.keys(), 50])
+        const got = messages.slice(0, -1).map((message) => ('params' in message ? message.params?.content : undefined))
+        expect(got).toEqual(all)
+      }
+    )
+    await fc.assert(property, { numRuns: 50 })
+  })
+
+  it('ends if the length of the content is impossible, because the next line can not be found', async () => {
+    vi.spyOn(process.stderr, 'write').mockReturnValue(true)
+    for (const contentBytes of [-1, 1.5, MAX_LINE_BYTES + 1, '5', null, [3]]) {
+      const { input, messages, transport } = await connected()
+      transport.onclose = vi.fn()
+      const lines = [{ ...request(1), params: { contentBytes } }, request(2)]
+      input.write(lines.map((message) => `${JSON.stringify(message)}\n`).join(''))
+      await vi.waitUntil(() => vi.mocked(transport.onclose)?.mock.calls.length === 1)
+      expect(messages).toEqual([])
+    }
+    vi.restoreAllMocks()
+  })
+
   it('closes once when the input ends or the output breaks', async () => {
     const ended = await connected()
     ended.transport.onclose = vi.fn()

@@ -97,7 +97,26 @@ export class LineTransport implements Transport {
       log('A line that is not a JSON-RPC message was dropped')
       return
     }
-    this.#account(message, line.length)
+    const params = 'params' in message ? message.params : undefined
+    const bytes = params?.contentBytes
+    if (bytes === undefined) {
+      this.#handle(message, line.length)
+      return
+    }
+    if (!isLength(bytes)) {
+      log('The content after a line has no usable length')
+      void this.close() // Nobody knows where the next line begins.
+      return
+    }
+    const length = line.length
+    this.#lines.expect(bytes, (content) =>
+      this.#handle({ ...message, params: { ...params, content } } as Message, length + bytes)
+    )
+  }
+
+  #handle(message: Message, bytes: number): void {
+    if (this.#closed) return
+    this.#account(message, bytes)
     try {
       this.onmessage?.(message)
     } catch (error) {
@@ -136,6 +155,10 @@ function parseMessage(line: Buffer): Message | null {
   } catch {
     return null
   }
+}
+
+function isLength(bytes: unknown): bytes is number {
+  return Number.isSafeInteger(bytes) && Number(bytes) >= 0 && Number(bytes) <= MAX_LINE_BYTES
 }
 
 /** Checks the outer shape only; the SDK checks the rest against the method's schema. */

@@ -4,8 +4,12 @@
  * and when its owner is gone it ends, with everything it started.
  */
 import { mkdirSync } from 'node:fs'
+import { isMainThread } from 'node:worker_threads'
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import { WorkspaceCheckpoint } from './checkpoint/workspace-checkpoint.ts'
+import { CODE } from './code/code-protocol.ts'
+import { runRealmThread } from './code/realm-thread.ts'
+import { runCodeRealm } from './code/run-realm.ts'
 import { type CommandLine, parseCommandLine } from './command-line.ts'
 import { createServer } from './create-server.ts'
 import { runEgressRelay } from './egress-relay.ts'
@@ -61,7 +65,7 @@ function serve(options: CommandLine, fence: EpochFence): void {
   }
   const life = startSignOfLife(options.state, () => void leave())
   const transport = new LineTransport(process.stdin, process.stdout, life.heard)
-  serveStdio(() => createServer({ root, fence, files, tools }), {
+  serveStdio(() => createServer({ root, fence, files, tools, endOthers }), {
     transport: withShutdown(transport, () => void leave()),
     onerror: (error) => log('Protocol', error)
   })
@@ -79,7 +83,9 @@ function withShutdown(transport: LineTransport, onShutdown: () => void): LineTra
 
 try {
   const [first, ...others] = process.argv.slice(2)
-  if (first === EGRESS.command && others.length === 0) runEgressRelay()
+  if (!isMainThread) runRealmThread()
+  else if (first === CODE.command && others.length === 0) runCodeRealm()
+  else if (first === EGRESS.command && others.length === 0) runEgressRelay()
   else await main(parseCommandLine(process.argv.slice(2)))
 } catch (error) {
   log('The server could not start', error)

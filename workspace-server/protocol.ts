@@ -10,7 +10,8 @@ export const WORKSPACE_METHODS = {
   fetch: 'workspace/fetch',
   restore: 'workspace/restore',
   resolve: 'workspace/resolve',
-  change: 'workspace/change'
+  change: 'workspace/change',
+  tidy: 'workspace/tidy'
 } as const
 
 /** Paths inside the image. */
@@ -123,8 +124,17 @@ export interface FetchResult {
  */
 export interface RestoreParams {
   deleted?: WorkspacePath[]
-  entries: (WorkspaceEntry & { data?: string; offset?: number })[]
+  entries: RestoredEntry[]
+  /**
+   * The content of all entries with `bytes`, in their order. On the wire, `contentBytes` stands for it, and the bytes follow the
+   * line as they are: with thousands of files, base64 and JSON would take longer than writing them. Use it only with a server
+   * that has our version: an older one would read the bytes as lines.
+   */
+  content?: Uint8Array
 }
+
+/** `bytes` is how much of `content` it has. A file has either that or `data`, which is base64. */
+export type RestoredEntry = WorkspaceEntry & { data?: string; bytes?: number; offset?: number }
 
 export interface RestoreResult {
   /** `noRoom` means that it does not fit into this workspace. */
@@ -133,15 +143,23 @@ export interface RestoreResult {
   removed?: number
 }
 
+/** Ends what commands have left running, and then empties the folders for temporary files. */
+export interface TidyResult {
+  /** False if something is left. */
+  isTidy: boolean
+}
+
 /** Paths as a tool call names them; the reply says where each leads. */
 export interface ResolveParams {
   paths: string[]
 }
 
 export const MAX_RESOLVED_PATHS = 100
+/** Larger files have no hash: nobody is shown their content, and reading many of them would take too long. */
+export const MAX_HASHED_BYTES = 1024 * 1024
 
 /**
- * What a person changes in the workspace directly. `write` is for whole, small files: `data` is base64, and `expected` is the
+ * A change that a person makes in the workspace directly. `write` is for whole, small files: `data` is base64, and `expected` is the
  * SHA-256 (hex) of what the person saw, or null if there must be nothing yet.
  */
 export type FileChange =
@@ -161,6 +179,8 @@ export interface PathTarget {
   is: 'new' | 'file' | 'folder' | 'other' | 'unusable'
   /** The size, if it is a file. */
   bytes?: number
+  /** SHA-256 (hex) of the content, if it is a file that a card can show. */
+  hash?: string
   /** Whether the named path leads through a symbolic link. */
   throughLink?: true
   /** Why it is unusable. */
@@ -169,13 +189,15 @@ export interface PathTarget {
 
 /**
  * In `_meta` of `tools/call`: the target that a person approved. If the path leads elsewhere by now, or `is` is given and
- * something else is there, the tool does nothing and answers with an error whose data is a `TargetChanged`.
+ * something else is there, the tool does nothing and answers with an error whose data is a `TargetChanged`. So does a write that
+ * would replace a file with another content than `hash`.
  */
 export const TARGET_META = 'mcp-orchestrator/target'
 
 export interface ExpectedTarget {
   path: string | null
   is?: PathTarget['is'] | undefined
+  hash?: string | undefined
 }
 
 export interface TargetChanged {

@@ -30,13 +30,14 @@ export function fetchParams(params: unknown): FetchParams {
 }
 
 export function restoreParams(params: unknown): RestoreParams {
-  const { entries, deleted = [] } = object(params)
+  const { entries, deleted = [], content } = object(params)
   if (!Array.isArray(entries)) throw new Error('"entries" must be an array.')
   if (!Array.isArray(deleted) || !deleted.every((path) => typeof path === 'string'))
     throw new Error('"deleted" must be an array of strings.')
   if (entries.length + deleted.length > MAX_RESTORED)
     throw new Error(`At most ${MAX_RESTORED} entries can be restored at once.`)
-  return { deleted, entries: entries.map(restoredEntry) }
+  if (content !== undefined && !(content instanceof Uint8Array)) throw new Error('"content" must follow its line.')
+  return { deleted, entries: entries.map(restoredEntry), ...(content !== undefined && { content }) }
 }
 
 export function resolveParams(params: unknown): ResolveParams {
@@ -60,12 +61,13 @@ export function changeParams(params: unknown): FileChange {
 /** Returns undefined if the caller expects nothing. */
 export function expectedTarget(value: unknown): ExpectedTarget | undefined {
   if (value === undefined) return undefined
-  const { path, is } = object(value)
+  const { path, is, hash } = object(value)
   if (path !== null && typeof path !== 'string')
     throw new Error('"path" of the expected target must be a string or null.')
   const kind = KINDS.find((known) => known === is)
   if (is !== undefined && kind === undefined) throw new Error('"is" of the expected target is unknown.')
-  return { path, is: kind }
+  if (hash !== undefined && typeof hash !== 'string') throw new Error('"hash" of the expected target must be a string.')
+  return { path, is: kind, hash }
 }
 
 function restoredEntry(value: unknown): RestoreParams['entries'][number] {
@@ -84,6 +86,7 @@ function restoredEntry(value: unknown): RestoreParams['entries'][number] {
     size: whole(given, 'size'),
     hash: text(given, 'hash'),
     ...(given.data === undefined ? {} : { data: text(given, 'data') }),
+    ...(given.bytes === undefined ? {} : { bytes: whole(given, 'bytes') }),
     ...(given.offset === undefined ? {} : { offset: whole(given, 'offset') })
   }
 }

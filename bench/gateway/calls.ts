@@ -9,8 +9,14 @@ const IN_FLIGHT = 32
 const BURST = 1600
 const BURSTS = 7
 
+export type CallTimes = Record<string, { p50: number; ratio: number; ratioToStdio?: number }>
+export interface Throughput {
+  inFlight: number
+  ways: Record<string, { callsPerSecond: number; share: number; shareOfStdio?: number }>
+}
+
 /** Times of sequential calls, their ratio to `direct` (and `directStdio`) at p50, and the CPU time of the process in between. */
-export async function callTimes(ways: Record<string, Way>): Promise<object> {
+export async function callTimes(ways: Record<string, Way>): Promise<CallTimes> {
   const measured = await inTurns(ways, { rounds: BLOCKS, warmUps: WARM_UP_BLOCKS, calls: BLOCK }, oneByOne)
   const p50 = (wanted: string) => summary(measured[wanted]?.values ?? []).p50
   return mapValues(measured, ({ values, cpuMsPerCall }) => {
@@ -21,14 +27,16 @@ export async function callTimes(ways: Record<string, Way>): Promise<object> {
 }
 
 /** Calls per second with 32 in flight; the median of several bursts. */
-export async function throughput(ways: Record<string, Way>): Promise<object> {
+export async function throughput(ways: Record<string, Way>): Promise<Throughput> {
   const measured = await inTurns(ways, { rounds: BURSTS, warmUps: 2, calls: BURST }, burstRate)
   const direct = summary(measured.direct?.values ?? []).p50
+  const stdio = measured.directStdio && summary(measured.directStdio.values).p50
   const figures = mapValues(measured, ({ values, cpuMsPerCall }) => {
     const { p50 } = summary(values)
-    return { callsPerSecond: Math.round(p50), share: round(p50 / direct), cpuMsPerCall }
+    const ofStdio = stdio === undefined ? {} : { shareOfStdio: round(p50 / stdio) }
+    return { callsPerSecond: Math.round(p50), share: round(p50 / direct), ...ofStdio, cpuMsPerCall }
   })
-  return { inFlight: IN_FLIGHT, ...figures }
+  return { inFlight: IN_FLIGHT, ways: figures }
 }
 
 /** Measures all ways, round by round, beginning with another one each time. */

@@ -55,37 +55,39 @@ export async function connectStdio(
   return { client, pid: transport.pid ?? 0 }
 }
 
-export function startGateway({ dir, config }: Folder, era: Era = 'legacy') {
-  return connectStdio(GATEWAY, ['gateway', '--config', config], { DATA_DIR: join(dir, 'data') }, era)
+export function startGateway({ dir, config }: Folder, era: Era = 'legacy', more: string[] = []) {
+  return connectStdio(GATEWAY, ['gateway', '--config', config, ...more], { DATA_DIR: join(dir, 'data') }, era)
 }
 
-export async function stdioWays(
-  folder: Folder
-): Promise<Record<'direct' | 'relay' | 'gateway' | 'gatewayModern', Way>> {
+export async function stdioWays(folder: Folder): Promise<Record<string, Way>> {
   const direct = await connectStdio(EVERYTHING[0], [EVERYTHING[1]])
   const relay = await connectStdio(process.execPath, [RELAY, ...EVERYTHING])
   return {
     direct: plain(direct),
     relay: plain(relay),
     gateway: executed(await startGateway(folder)),
-    gatewayModern: executed(await startGateway(folder, 'auto'))
+    gatewayModern: executed(await startGateway(folder, 'auto')),
+    exposed: plain(await startGateway(folder, 'legacy', ['--expose', 'everything']))
   }
 }
 
 export interface HttpEnds {
   gateway: { url: string; pid: number }
+  /** The same with GATEWAY_EXPOSE. */
+  exposed: { url: string; pid: number }
   child: { url: string; pid: number }
 }
 
 /** `direct` is the child over its own HTTP, `directStdio` the child over stdio, as the gateway runs it. */
-export async function httpWays({ gateway, child }: HttpEnds): Promise<Record<string, Way>> {
+export async function httpWays({ gateway, exposed, child }: HttpEnds): Promise<Record<string, Way>> {
   return {
     direct: plain(await connectHttp(child.url, child.pid)),
     directStdio: plain(await connectStdio(EVERYTHING[0], [EVERYTHING[1]])),
     relay: await throughRelay('http-relay.ts', [child.url]),
     relayToStdio: await throughRelay('http-to-stdio-relay.ts', [...EVERYTHING]),
     gateway: executed(await connectHttp(gateway.url, gateway.pid)),
-    gatewayModern: executed(await connectHttp(gateway.url, gateway.pid, 'auto'))
+    gatewayModern: executed(await connectHttp(gateway.url, gateway.pid, 'auto')),
+    exposed: plain(await connectHttp(exposed.url, exposed.pid))
   }
 }
 

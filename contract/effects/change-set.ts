@@ -1,11 +1,12 @@
 /**
- * What a call, a turn or a person changed in the workspace: for each path, what was there before and what is there after. The events have
+ * The changes that a call, a turn or a person made in the workspace: for each path, the entry before and the entry after. The events have
  * a summary with the first files; `GET /api/sessions/:id/changes/:changeId` lists all of them.
  */
 import { z } from 'zod'
 
 /** Maximum number of files that an event lists. */
 export const MAX_LISTED_FILES = 100
+const MAX_SEEN_CHARS = 100
 const count = z.number().int().nonnegative()
 /** A name that is not valid UTF-8 is written as in `WorkspacePath`: NUL, "b64:" and base64. */
 export const workspacePath = z.string().min(1).max(16_384)
@@ -22,15 +23,18 @@ export type FileSide = z.infer<typeof fileSide>
 
 /**
  * One changed path. Without `before` it was created, without `after` it was deleted. With `from`, the file was renamed from there, and
- * `before` is what was there. A rename is one change of both paths: whoever accepts it accepts both.
+ * `before` is what was there. A rename is one change of both paths: they are accepted together.
  */
 const changedFile = z.object({
   path: workspacePath,
   from: workspacePath.optional(),
   before: fileSide.optional(),
   after: fileSide.optional(),
-  /** The workspace has something else there by now than `before`: both sides have changed the file. */
-  conflict: z.object({ now: fileSide.optional() }).optional()
+  /**
+   * The workspace has something else there by now than `before`: both sides have changed the file. `seen` names what is there, and goes
+   * back with the person's choice.
+   */
+  conflict: z.object({ now: fileSide.optional(), seen: z.string().max(MAX_SEEN_CHARS) }).optional()
 })
 export type ChangedFile = z.infer<typeof changedFile>
 
@@ -48,6 +52,10 @@ export type ChangeSummary = z.infer<typeof changeSummary>
 /** For files that both sides changed: which version counts. Paths that are not named have no conflict. */
 export const conflictChoices = z.record(workspacePath, z.enum(['fork', 'workspace']))
 export type ConflictChoices = z.infer<typeof conflictChoices>
+
+/** For each choice, the `seen` of the conflict that was shown. If something else is there by then, the choice does not count. */
+export const seenConflicts = z.record(workspacePath, z.string().max(MAX_SEEN_CHARS))
+export type SeenConflicts = z.infer<typeof seenConflicts>
 
 export type ChangeKind = 'created' | 'changed' | 'deleted' | 'renamed' | 'mode'
 

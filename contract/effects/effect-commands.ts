@@ -1,6 +1,6 @@
 /** The commands of approval modes, reviews, reverts and rewinds. */
 import { z } from 'zod'
-import { changeId, conflictChoices, workspacePath } from './change-set.ts'
+import { changeId, conflictChoices, seenConflicts, workspacePath } from './change-set.ts'
 import { MAX_COMMENT_CHARS, reviewId } from './effect-events.ts'
 import { APPROVAL_MODES } from './modes.ts'
 
@@ -16,6 +16,7 @@ export const EFFECT_COMMANDS = {
     hash: z.string().min(1).max(200),
     accept: z.union([z.enum(['all', 'none']), paths]),
     choices: conflictChoices.optional(),
+    seenConflicts: seenConflicts.optional(),
     comment: z.string().trim().max(MAX_COMMENT_CHARS).optional()
   }),
   /**

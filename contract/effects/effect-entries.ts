@@ -1,4 +1,4 @@
-/** What the events of approval modes, reviews, reverts and rewinds do to the transcript. */
+/** Applies the events of approval modes, reviews, reverts and rewinds to the transcript. */
 import type { CallEntry } from '../call-entry.ts'
 import type { EventData, SessionEvent } from '../events.ts'
 import type { ChangeSummary } from './change-set.ts'
@@ -24,7 +24,7 @@ export type EffectEntry =
   | ({ kind: 'reverted'; seq: number; at: number } & EventData<'files:reverted'>)
   | { kind: 'rewound'; seq: number; at: number; from: number }
 
-/** What happened, in one sentence. */
+/** Describes the entry in one sentence. */
 export function effectText(entry: EffectEntry): string {
   if (entry.kind === 'rewound') return 'The conversation was taken back to an earlier message.'
   const { total } = entry.changes
@@ -165,7 +165,7 @@ function rewind(transcript: Folded, from: number, seq: number, at: number): void
   push(transcript, { kind: 'rewound', seq, at, from })
 }
 
-/** What a turn that a rewind ended still says, for example on another instance, was taken back too. */
+/** A turn that a rewind ended may still write, for example on another instance. That counts as taken back too. */
 export function lateMark({ rewoundTurns }: { rewoundTurns: number }, turnId = ''): { rewound?: true } {
   const number = /^t(\d+)$/.exec(turnId)?.[1]
   return number !== undefined && Number(number) <= rewoundTurns ? { rewound: true } : {}

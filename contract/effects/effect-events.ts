@@ -1,6 +1,6 @@
 /** The events of approval modes, reviews, reverts and rewinds. */
 import { z } from 'zod'
-import { changeId, changeSummary, conflictChoices, workspacePath } from './change-set.ts'
+import { changeId, changeSummary, conflictChoices, seenConflicts, workspacePath } from './change-set.ts'
 import { APPROVAL_MODES } from './modes.ts'
 
 const callId = z.string().min(1).max(200)
@@ -26,13 +26,15 @@ export const EFFECT_SCHEMAS = {
       ending: z.unknown().optional(),
       replaced: z.unknown().optional()
     }),
-    /** Processes that the command left running ended with the fork. */
+    /** How long the call itself ran. */
+    durationMs: z.number().int().nonnegative().optional(),
+    /** The command has left processes running. They end with the fork, so they never run in the sandbox. */
     leftRunning: z.literal(true).optional()
   }),
   /** The call could not run in a fork: from now on it waits for approval as in `ask`. */
   'tool:preview_refused': z.object({ callId, code: z.string().max(100), reason: z.string().max(1000) }),
   /**
-   * What the turns since the last review changed in the fork. A later one with the same `reviewId` replaces it: another turn has
+   * The changes that the turns since the last review made in the fork. A later event with the same `reviewId` replaces it: another turn has
    * gone on in the same fork. Without files, there is nothing to review.
    */
   'review:opened': z.object({ reviewId, turnId, changes: changeSummary }),
@@ -42,10 +44,11 @@ export const EFFECT_SCHEMAS = {
     /** The paths that were accepted, unless it was all or none. */
     accept: z.union([z.enum(['all', 'none']), z.array(workspacePath)]),
     choices: conflictChoices.optional(),
+    seenConflicts: seenConflicts.optional(),
     comment: comment.optional(),
     by: z.enum(['human', 'cancel'])
   }),
-  /** What was accepted is in the workspace now. `changes` is the new version; it is missing if nothing changed. */
+  /** The accepted changes are in the workspace now. `changes` is the new version; it is missing if nothing changed. */
   'review:applied': z.object({
     reviewId,
     changes: changeSummary.optional(),

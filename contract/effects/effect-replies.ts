@@ -1,7 +1,7 @@
 /** Bodies of the HTTP API for changes and versions of the workspace. */
 import type { ChangedFile, ChangeSummary } from './change-set.ts'
 
-/** Who or what made a version of the workspace. `call` is a tool call, `person` an upload or edit, `background` a process that ran on. */
+/** The origin of a version of the workspace. `call` is a tool call, `person` an upload or edit, `background` a process that ran on. */
 export interface VersionAbout {
   by: 'call' | 'review' | 'person' | 'revert' | 'background'
   callId?: string

@@ -1,6 +1,6 @@
 const APPROVAL_RULES = ['allow', 'ask', 'deny'] as const
 
-/** What happens to calls of a tool: they run, they wait for approval, or they are refused. */
+/** Decides what happens to calls of a tool: they run, they wait for approval, or they are refused. */
 export type ApprovalRule = (typeof APPROVAL_RULES)[number]
 
 export function isApprovalRule(word: string): word is ApprovalRule {

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 
 export interface EntryDraft {
-  /** Of the entry as it is in the file. An edit names it, so that nobody else's change is lost. */
+  /** The version of the entry in the file. An edit names it, so that nobody else's change is lost. */
   version: string
   /** As it is in the file. A variable or header with a hidden value is null. */
   entry: Record<string, unknown>
@@ -30,7 +30,7 @@ export type ToolRule = z.infer<typeof toolRuleSchema>
 
 export const changeRuleSchema = z.object({
   tool: z.string().min(1).max(200),
-  /** What the person saw. If it is no longer so, nothing is changed. */
+  /** The rule that the person saw. If it is different by now, nothing is changed. */
   before: toolRuleSchema,
   after: toolRuleSchema
 })

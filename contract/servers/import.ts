@@ -7,7 +7,7 @@ export interface ImportableServer extends PlannedServer {
   client: string
   source: string
   project: string | null
-  /** What was translated or can't be. */
+  /** Notes on keys that were translated or can't be. */
   notes: string[]
   /** Proves what was shown. An import names it. */
   confirm: string
@@ -15,7 +15,7 @@ export interface ImportableServer extends PlannedServer {
 
 export interface ImportReply {
   servers: ImportableServer[]
-  /** What can't be imported, and why. */
+  /** Reasons why some entries can't be imported. */
   problems: string[]
   canMoveSecrets: boolean
 }

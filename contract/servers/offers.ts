@@ -19,7 +19,7 @@ export interface OfferedPrompt {
 export interface OffersReply {
   resources: OfferedResource[]
   prompts: OfferedPrompt[]
-  /** What could not be listed, and why. */
+  /** Reasons why something could not be listed. */
   problems: string[]
 }
 

@@ -112,13 +112,15 @@ export interface ServerSummary {
   /** Made since this program was started. */
   calls: number
   processes: number
+  /** Number of tools that can be found by meaning so far; missing without embeddings. */
+  embedded?: number
 }
 
 export interface ServerDetail extends Omit<ServerSummary, 'tools'>, ServerTarget {
   tools: (ShownTool & { description: string })[]
   /** Null where only an administrator may see it. */
   log: string | null
-  /** Of what is shown: it is this that is accepted. */
+  /** Hash of the version that is shown. Accepting an entry accepts this version. */
   hash: string | null
 }
 

@@ -53,6 +53,13 @@ describe('what the model is told', () => {
     ])
   })
 
+  it('says which files of a kept call are not in the workspace', () => {
+    const choices = { 'a.txt': 'fork', 'b.txt': 'workspace' }
+    expect(JSON.stringify(answer(decided({ choices }), result))).toContain(
+      String.raw`The user kept another version of these files: \"b.txt\".\nout`
+    )
+  })
+
   it('says with the next question which files the person has reverted', () => {
     const files = [{ path: 'a.ts' }, { path: 'old.ts', from: 'new.ts' }]
     const changes = { changeId: 'revert:1', hash: 'h', total: 2, files }
@@ -146,11 +153,14 @@ describe('what the model is told', () => {
   })
 
   it('is shortened without cutting a character', () => {
-    const content = [{ type: 'text', text: `${'a'.repeat(29_999)}${'😀'.repeat(30_000)}` }]
-    const told = answer(decided({}), { type: 'tool:result', data: { callId: 'c1', isError: false, content } })
-    const text = told?.role === 'tool' ? (told.answers[0]?.text ?? '') : ''
-    expect(text.length).toBeLessThan(61_000)
-    expect(text.isWellFormed()).toBe(true)
+    // The cut is inside a character before the gap, then inside one after it.
+    for (const end of ['', 'a']) {
+      const content = [{ type: 'text', text: `${'a'.repeat(29_999)}${'😀'.repeat(30_000)}${end}` }]
+      const told = answer(decided({}), { type: 'tool:result', data: { callId: 'c1', isError: false, content } })
+      const text = told?.role === 'tool' ? (told.answers[0]?.text ?? '') : ''
+      expect(text.length).toBeLessThan(61_000)
+      expect(text).toMatch(/^a+\n\[[^\]]+\]\n😀+a?$/u)
+    }
   })
 
   it('accepts any content that a tool can return', () => {

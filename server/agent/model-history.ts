@@ -1,7 +1,5 @@
-import type { ChangedFile } from '../../contract/effects/change-set.ts'
 import type { EventData, SessionEvent } from '../../contract/events.ts'
-import { type FileChange, filesChangedNote } from '../../contract/file-changes.ts'
-import { describeFile, isFileBlock } from '../../contract/stored-files.ts'
+import { describeFile, isFileBlock, partType } from '../../contract/stored-files.ts'
 import { type CallEntry, callOf, type Transcript } from '../../contract/transcript.ts'
 import { headOf, tailOf } from '../lib/cut-text.ts'
 import type { AssistantPart, ChatFile, ChatMessage, ToolAnswer } from '../models/port.ts'
@@ -9,6 +7,7 @@ import { carriedOver, foreignAnswers, withPortableId } from './foreign-parts.ts'
 import { reviewNotes } from './review-notes.ts'
 import { partsOf } from './stored-parts.ts'
 import { savedAttachments, userMessage } from './user-message.ts'
+import { workspaceNotes } from './workspace-notes.ts'
 
 /** The maximum length of one tool answer in the history. The person sees all of it, the model its beginning and end. */
 const MAX_ANSWER_CHARS = 60_000
@@ -24,7 +23,7 @@ const CUT_OFF = {
 /** The conversation since its last fresh start, in the form that the model gets. */
 export function modelHistory(events: readonly SessionEvent[], transcript: Transcript): ChatMessage[] {
   const messages: ChatMessage[] = []
-  const notes = fileNotes(events)
+  const notes = workspaceNotes(sinceFreshStart(events))
   const reviews = reviewNotes(events)
   const saved = savedAttachments(events)
   const isForeign = foreignAnswers(events)
@@ -64,33 +63,6 @@ export function exchanged(events: readonly SessionEvent[]): Exchanged[] {
   return kept
 }
 
-/**
- * What a person changed in the workspace is told with their next message. Its `seq` leads to the note. If that message is taken back,
- * the one that follows tells it: the files have still changed.
- */
-function fileNotes(events: readonly SessionEvent[]): Map<number, string> {
-  let told: { seq: number; changes: FileChange[] }[] = []
-  let changes: FileChange[] = []
-  for (const { type, seq, data } of sinceFreshStart(events)) {
-    if (type === 'session:notice') changes.push(...(data.files ?? []))
-    if (type === 'files:reverted') changes.push(...data.changes.files.map(revertedFile))
-    if (type === 'history:rewound') {
-      const untold = told.filter((each) => each.seq >= data.from)
-      told = told.filter((each) => each.seq < data.from)
-      changes = [...untold.flatMap((each) => each.changes), ...changes]
-    }
-    if (type !== 'user:message' || changes.length === 0) continue
-    told.push({ seq, changes })
-    changes = []
-  }
-  return new Map(told.map((each) => [each.seq, filesChangedNote(each.changes)]))
-}
-
-/** A renamed file that is back at its old place. */
-function revertedFile({ path, from }: ChangedFile): FileChange {
-  return from === undefined ? { action: 'reverted', path } : { action: 'moved', path: from, to: path }
-}
-
 export function stepsInTurn(events: readonly SessionEvent[], turnId: string | null): number {
   return events.filter((event) => event.type === 'agent:response' && event.data.turnId === turnId).length
 }
@@ -126,14 +98,29 @@ function answerTo(part: Extract<AssistantPart, { type: 'tool-call' }>, transcrip
   if (!result) return { callId, name, text: 'This call was stopped before it ended.', isError: true }
   const edited = decision?.editedArgs ?? (call.again?.isEdited ? call.args : undefined)
   const note = edited ? `The user changed the arguments; this ran with ${JSON.stringify(edited)}.\n` : ''
+  const left = Object.entries(decision?.choices ?? {}).flatMap(([path, version]) => (version === 'fork' ? [] : path))
+  const kept = left.length === 0 ? '' : `The user kept another version of these files: ${leftWords(left)}.\n`
   const files = filesIn(result.content)
   return {
     callId,
     name,
-    text: shorten(note + contentText(result.content)).toWellFormed(),
+    text: shorten(note + kept + endedProcesses(result) + contentText(result.content)).toWellFormed(),
     isError: result.isError,
     ...(files.length > 0 && { files })
   }
+}
+
+/** A model that has started a server in a fork must not rely on it later. */
+function endedProcesses({ leftRunning, isForked }: NonNullable<CallEntry['result']>): string {
+  if (!leftRunning) return ''
+  if (isForked) return 'Processes that it left running end when the user has reviewed the changes of this turn.\n'
+  return 'It ran in a copy of the sandbox. Processes that it left running have ended; start them again if you need them.\n'
+}
+
+const MAX_NAMED = 50
+function leftWords(paths: readonly string[]): string {
+  const named = paths.slice(0, MAX_NAMED).map((path) => JSON.stringify(path))
+  return [...named, ...(paths.length > MAX_NAMED ? [`and ${paths.length - MAX_NAMED} more`] : [])].join(', ')
 }
 
 function rejection(decision: NonNullable<CallEntry['decision']>, isPreviewed: boolean): string {
@@ -153,8 +140,8 @@ export function contentText(content: readonly unknown[]): string {
   return content
     .map((part) => {
       if (isFileBlock(part)) return `[${part.type}: ${describeFile(part.file)}]`
-      const { type, text } = (part ?? {}) as { type?: unknown; text?: unknown }
-      return typeof text === 'string' ? text : `[${String(type ?? 'unknown').slice(0, 40)} content]`
+      const { text } = (part ?? {}) as { text?: unknown }
+      return typeof text === 'string' ? text : `[${partType(part)} content]`
     })
     .join('\n')
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { approvalHash, offerTools } from '../calls/offered-tool.ts'
+import type { ApprovalMode } from '../../contract/effects/modes.ts'
+import { approvalHash, offerTools, WORKSPACE } from '../calls/offered-tool.ts'
 import { AppError } from '../lib/errors.ts'
 import type { AssistantPart, ChatMessage, StepEvent, StepRequest } from '../models/port.ts'
 import { createPolicy } from '../policy/approval-policy.ts'
@@ -28,6 +29,7 @@ async function run(step: (request: StepRequest) => StepEvent[], more: Partial<Mo
     history: [{ role: 'user', text: 'hi' }],
     maxHistoryTokens: 1000,
     tools,
+    known: tools,
     trimmingTold: false,
     takenIds: () => false,
     allowed: {},
@@ -127,6 +129,27 @@ describe('a step', () => {
     expect(await by({ 'files/read': definition }, { changed })).toEqual([])
     const policy = createPolicy([{ glob: '*', rule: 'deny' }])
     expect(await by({ 'files/read': definition }, { policy, changed })).toEqual(['policy'])
+  })
+
+  it('runs ahead in a fork only what the sandbox does, and nothing that a rule denies', async () => {
+    const sandbox = offerTools(WORKSPACE, [{ name: 'write_file', inputSchema: {} }], new Set())
+    const annotated = tools.map((tool) => ({ ...tool, annotations: { readOnlyHint: true } }))
+    const [name = ''] = sandbox.map(({ modelName }) => modelName)
+    const steps = async (mode: ApprovalMode, rule?: 'allow' | 'deny') => {
+      const policy = createPolicy(rule ? [{ glob: '*', rule }] : [])
+      const calls = [call(name, '{}', 'inside'), call('files__write', '{}', 'outside')]
+      const { events } = await run(() => [done(...calls)], { tools: [...sandbox, ...annotated], mode, policy })
+      const decisions = new Map(ofType(events, 'tool:approval_resolved').map(({ data }) => [data.callId, data.by]))
+      return ofType(events, 'tool:approval_required').map(({ data }) => [data.ahead, decisions.get(data.callId)])
+    }
+    const waits = [undefined, undefined]
+    const byRule = [undefined, 'policy']
+    expect(await steps('ask')).toEqual([waits, waits])
+    expect(await steps('preview')).toEqual([['preview', undefined], waits])
+    expect(await steps('review')).toEqual([['review', 'review'], waits])
+    for (const mode of ['preview', 'review'] as const) expect(await steps(mode, 'deny')).toEqual([byRule, byRule])
+    expect(await steps('preview', 'allow')).toEqual([byRule, byRule])
+    expect(await steps('review', 'allow')).toEqual([['review', 'policy'], byRule])
   })
 
   it('with an empty stream is an error', async () => {

@@ -7,14 +7,15 @@ import { randomUUID } from 'node:crypto'
 import type { ApprovalMode } from '../../contract/effects/modes.ts'
 import type { EventData, EventType } from '../../contract/events.ts'
 import type { Effort } from '../../contract/session-settings.ts'
-import { approvalHash, claimsOf, type OfferedTool, WORKSPACE } from '../calls/offered-tool.ts'
+import { approvalHash, claimsOf, type OfferedTool, ROUTER, WORKSPACE } from '../calls/offered-tool.ts'
 import { headOf } from '../lib/cut-text.ts'
 import { AppError, isAppError } from '../lib/errors.ts'
+import { plural } from '../lib/plural.ts'
 import type { AssistantPart, ChatMessage, StepEvent, StepRequest } from '../models/port.ts'
-import { readArguments } from '../models/step/read-arguments.ts'
 import type { ApprovalPolicy } from '../policy/approval-policy.ts'
 import type { DefinitionChange } from '../policy/definition-guard.ts'
 import { boundAnswer } from './bound-answer.ts'
+import { type MeantCall, meantCall } from './meant-call.ts'
 import { toStored } from './stored-parts.ts'
 import { estimateRequest, estimateTokens, trimHistory } from './trim-history.ts'
 
@@ -39,7 +40,10 @@ export interface ModelStepInput {
   maxOutputTokens?: number | undefined
   effort?: Effort | undefined
   temperature?: number | undefined
+  /** The tools that the model is offered. */
   tools: OfferedTool[]
+  /** All tools that it can call, also through `execute`. */
+  known: OfferedTool[]
   /** Whether the user was told that the model no longer sees the oldest messages. */
   trimmingTold: boolean
   /** Whether a call of this session has this id, including calls that the model no longer sees. */
@@ -123,7 +127,7 @@ function endReason(finish: Done['finish']): 'done' | 'refused' | 'length' {
 }
 
 function trimmedNotice(dropped: number): AgentEvent {
-  const message = `The model no longer sees the oldest ${dropped} messages of this conversation.`
+  const message = `The model no longer sees the oldest part of this conversation (${plural(dropped, 'message')}).`
   return { type: 'session:notice', data: { code: 'history_trimmed', message } }
 }
 
@@ -139,10 +143,16 @@ function requestCalls(
   input: ModelStepInput,
   parts: AssistantPart[]
 ): { parts: AssistantPart[]; requests: AgentEvent[] } {
-  const marked = parts.map((part) => (part.type === 'tool-call' ? validated(input, unique(input, part)) : part))
-  const calls = marked.filter((part): part is ToolCallPart => part.type === 'tool-call' && part.invalid === undefined)
-  const requests = calls.flatMap((part, at) => requestCall(input, part, at + 1, calls.length))
-  return { parts: marked, requests }
+  const calls: (MeantCall & { callId: string })[] = []
+  const marked = parts.map((part) => {
+    if (part.type !== 'tool-call' || part.invalid !== undefined) return part
+    const own = unique(input, part)
+    const meant = meantCall(own, input.tools, input.known)
+    if (typeof meant === 'string') return { ...own, invalid: meant }
+    calls.push({ ...meant, callId: own.callId })
+    return own
+  })
+  return { parts: marked, requests: calls.flatMap((call, at) => requestCall(input, call, at + 1, calls.length)) }
 }
 
 /** Some vendors number their calls from 0 in every request, so a call could get the answer to an earlier one with the same id. */
@@ -151,26 +161,14 @@ function unique({ takenIds }: ModelStepInput, part: ToolCallPart): ToolCallPart 
   return unusable ? { ...part, callId: `call_${randomUUID()}` } : part
 }
 
-function validated(input: ModelStepInput, part: ToolCallPart): ToolCallPart {
-  if (part.invalid !== undefined) return part
-  if (!input.tools.some(({ modelName }) => modelName === part.name)) {
-    return { ...part, invalid: `There is no tool named "${part.name.slice(0, 100)}".` }
-  }
-  return argsOf(part) ? part : { ...part, invalid: 'The arguments must be a JSON object.' }
-}
-
 function requestCall(
   input: ModelStepInput,
-  part: ToolCallPart,
+  { tool, args, callId }: MeantCall & { callId: string },
   queuePosition: number,
   totalInQueue: number
 ): AgentEvent[] {
-  const tool = input.tools.find(({ modelName }) => modelName === part.name)
-  const args = argsOf(part)
-  if (!tool || !args) return []
   const { sessionId, turnId } = input
   const { server, name, definition } = tool
-  const { callId } = part
   const hash = approvalHash({ sessionId, callId, definition, args })
   const change = input.changed.get(tool.modelName)
   const definitionChange = change ? { definitionChange: change } : {}
@@ -204,14 +202,16 @@ function runAhead(
   return { ahead: mode, decision: rule ?? { approved: true, by: 'review' } }
 }
 
-function decide({ policy, allowed }: ModelStepInput, { server, name, definition }: OfferedTool): Decision | undefined {
+/** What the rules and the session's own permissions say about a call; undefined if a person decides. */
+export function decide(
+  { policy, allowed }: Pick<ModelStepInput, 'policy' | 'allowed'>,
+  { server, name, definition }: Pick<OfferedTool, 'server' | 'name' | 'definition'>
+): Decision | undefined {
+  // Finding tools is our own work; it tells the model what is there and does nothing else.
+  if (server === ROUTER) return { approved: true, by: 'policy' }
   const rule = policy(server, name)
   if (rule === 'deny') return { approved: false, by: 'policy', reason: `${server}/${name} is not allowed here.` }
   if (rule === 'allow') return { approved: true, by: 'policy' }
   // The user allowed this exact definition; a changed one needs approval again.
   return allowed[`${server}/${name}`] === definition ? { approved: true, by: 'session' } : undefined
-}
-
-function argsOf({ args }: ToolCallPart): Record<string, unknown> | undefined {
-  return readArguments(args || '{}').value
 }

@@ -1,6 +1,7 @@
 import { waitsForPerson } from '../../contract/call-entry.ts'
 import type { TurnEndReason } from '../../contract/events.ts'
 import type { CallEntry, Transcript } from '../../contract/transcript.ts'
+import { WORKSPACE } from '../calls/offered-tool.ts'
 
 export type NextAction =
   | { type: 'idle' }
@@ -28,12 +29,10 @@ export interface TurnLimits {
 export function nextAction(transcript: Transcript, stepsInTurn: number, limits: TurnLimits): NextAction {
   const { turnId, calls, usage, raisedLimit, forkedTurn, unapplied } = transcript
   if (unapplied !== null) return { type: 'settle-review' }
-  const kept = Object.values(calls).filter(isKept)
-  if (kept.length > 0 && turnId === null) return { type: 'run', calls: kept }
-  if (turnId === null) return { type: forkedTurn === null ? 'idle' : 'open-review' }
+  const keptEarlier = Object.values(calls).filter((call) => call.turnId !== turnId && isKept(call))
+  if (turnId === null && keptEarlier.length === 0) return { type: forkedTurn === null ? 'idle' : 'open-review' }
   const open = Object.values(calls).filter((call) => call.turnId === turnId && !isFinished(call))
-  const approved = open.filter((call) => call.decision?.approved && call.startedAt === undefined)
-  const runnable = [...new Set([...kept, ...approved, ...nextPreview(open)])]
+  const runnable = [...nextInSandbox([...keptEarlier, ...inOrder(open)]), ...open.filter(isOutside).filter(isApproved)]
   if (runnable.length > 0) return { type: 'run', calls: runnable }
   if (open.length > 0) return { type: 'wait' }
   if (stepsInTurn >= limits.maxSteps) return { type: 'end', reason: 'step_limit' }
@@ -42,10 +41,27 @@ export function nextAction(transcript: Transcript, stepsInTurn: number, limits: 
   return { type: 'step' }
 }
 
-/** One after another: the next starts when the one before it is decided, and its changes are in the workspace. */
-function nextPreview(open: CallEntry[]): CallEntry[] {
-  const [first] = open.filter(({ ahead }) => ahead === 'preview')
-  return first && !first.decision && !waitsForPerson(first) ? [first] : []
+/** All open calls of a turn are of the same step. Ids don't tell the order: a key that is a number comes first in an object. */
+function inOrder(open: CallEntry[]): CallEntry[] {
+  return open.filter((call) => !isOutside(call)).sort((a, b) => a.queuePosition - b.queuePosition)
+}
+
+/**
+ * The calls to the sandbox run one after another, in the order of their step: they work on the same files. The next one starts when
+ * the one before it is decided and over, so one that waits for a person holds back those after it.
+ */
+function nextInSandbox([first]: CallEntry[]): CallEntry[] {
+  if (!first) return []
+  const isPreviewDue = first.ahead === 'preview' && !first.decision && !waitsForPerson(first)
+  return isPreviewDue || isApproved(first) || isKept(first) ? [first] : []
+}
+
+function isOutside({ server }: CallEntry): boolean {
+  return server !== WORKSPACE
+}
+
+function isApproved({ decision, startedAt }: CallEntry): boolean {
+  return decision?.approved === true && startedAt === undefined
 }
 
 /** The person kept what it did in a fork. That may be in the workspace already, so it is done even if the turn is over by now. */

@@ -2,18 +2,31 @@ import type { EventData, SessionEvent } from '../../contract/events.ts'
 
 const MAX_NAMED = 20
 
-/** What the model is told about decided reviews, by the `seq` of the first message after each decision. Paths and comments are quoted. */
+/**
+ * Notes for the model about decided reviews, by the `seq` of the first message after each decision. If that message is taken back, the next
+ * one tells it, unless what was reviewed is taken back too. Paths and comments are quoted.
+ */
 export function reviewNotes(events: readonly SessionEvent[]): Map<number, string> {
-  const notes = new Map<number, string>()
+  let told: { seq: number; openedAt: number; note: string }[] = []
+  let next: { openedAt: number; note: string }[] = []
+  const openedAt = new Map<string, number>()
   for (const { type, seq, data } of events) {
-    if (type !== 'review:resolved') continue
-    const message = events.find((event) => event.type === 'user:message' && event.seq > seq)
-    const applied = events.find((event) => event.type === 'review:applied' && event.data.reviewId === data.reviewId)
-    if (!message) continue
-    const note = `[${noteOf(data, applied?.type === 'review:applied' ? applied.data : undefined)}]`
-    const known = notes.get(message.seq)
-    notes.set(message.seq, known === undefined ? note : `${known}\n${note}`)
+    if (type === 'review:opened' && !openedAt.has(data.reviewId)) openedAt.set(data.reviewId, seq)
+    if (type === 'review:resolved') {
+      const applied = events.find((event) => event.type === 'review:applied' && event.data.reviewId === data.reviewId)
+      const note = `[${noteOf(data, applied?.type === 'review:applied' ? applied.data : undefined)}]`
+      next.push({ openedAt: openedAt.get(data.reviewId) ?? seq, note })
+    }
+    if (type === 'history:rewound') {
+      next = [...told.filter((each) => each.seq >= data.from), ...next].filter((each) => each.openedAt < data.from)
+      told = told.filter((each) => each.seq < data.from)
+    }
+    if (type !== 'user:message') continue
+    told.push(...next.map((each) => ({ ...each, seq })))
+    next = []
   }
+  const notes = new Map<number, string>()
+  for (const { seq, note } of told) notes.set(seq, [...(notes.has(seq) ? [notes.get(seq)] : []), note].join('\n'))
   return notes
 }
 

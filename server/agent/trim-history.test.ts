@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { AssistantPart, ChatFile, ChatMessage } from '../models/port.ts'
-import { estimateTokens, trimHistory } from './trim-history.ts'
+import { estimateRequest, estimateTokens, trimHistory } from './trim-history.ts'
 
 let ids = 0
 const words = fc.string({ maxLength: 400 }).map((text) => text.repeat(10))
@@ -119,4 +119,12 @@ describe('trimming', () => {
       expect(JSON.stringify(messages)).not.toMatch(/\\ud[89a-f]/)
     }
   })
+})
+
+// Seen failing before: an offered tool has its definition twice, and both were counted.
+it('counts of each tool only what the model gets', () => {
+  const tool = { name: 'read', description: 'Reads. '.repeat(100), inputSchema: { type: 'object' } }
+  const offered = { ...tool, whole: tool, server: 'files', definition: 'x'.repeat(64) }
+  const size = (tools: (typeof tool)[]) => estimateRequest({ system: '', tools, messages: [] })
+  expect(size([offered, offered])).toBe(size([tool, tool]))
 })

@@ -1,5 +1,5 @@
 import { headOf } from '../lib/cut-text.ts'
-import type { ChatFile, ChatMessage, StepRequest } from '../models/port.ts'
+import type { ChatFile, ChatMessage, ModelTool, StepRequest } from '../models/port.ts'
 import { fileTokens, withFewerFiles } from './history-files.ts'
 
 /** A rough estimate that is safe for English and code. No tokenizer fits every provider. */
@@ -40,8 +40,13 @@ export function estimateRequest({
   tools,
   messages
 }: Pick<StepRequest, 'system' | 'tools' | 'messages'>): number {
-  const fixed = system.length + JSON.stringify(tools).length
-  return estimateTokens(messages) + Math.ceil(fixed / CHARS_PER_TOKEN)
+  return estimateTokens(messages) + Math.ceil(system.length / CHARS_PER_TOKEN) + estimateTools(tools)
+}
+
+/** Counts only what the model gets of a tool: an offered tool has its whole definition once more. */
+export function estimateTools(tools: readonly ModelTool[]): number {
+  const sent = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
+  return Math.ceil(JSON.stringify(sent).length / CHARS_PER_TOKEN)
 }
 
 function lengthOf(message: ChatMessage): number {

@@ -6,7 +6,7 @@ import type { Credentials } from '../catalog/credentials.ts'
 import { literalSecrets } from '../catalog/literal-secrets.ts'
 import { fillPlaceholders } from '../catalog/placeholders.ts'
 import type { Registry } from '../catalog/registry.ts'
-import { SETTINGS, type SettingName, type Settings } from '../config/settings.ts'
+import { SECRET_SETTINGS, type Settings } from '../config/settings.ts'
 import type { AuditReader } from '../http/routes/audit-routes.ts'
 import { packageVersion } from '../lib/files/package-version.ts'
 import { KnownSecrets } from '../lib/known-secrets.ts'
@@ -28,7 +28,7 @@ const MB = 1024 * 1024
 
 export function openAuditLog(settings: Settings, observer?: ToolObserver): AuditLog {
   const secrets = new KnownSecrets()
-  secrets.add((Object.keys(SETTINGS) as SettingName[]).filter(isSecret).map((name) => settings[name]?.toString()))
+  secrets.add(SECRET_SETTINGS.map((name) => settings[name]?.toString()))
   const noted = (value: string | undefined) => {
     secrets.add([value])
     return value
@@ -50,7 +50,7 @@ export function openAuditLog(settings: Settings, observer?: ToolObserver): Audit
       ...credentials,
       source(owner) {
         const source = credentials.source(owner)
-        return { env: (name) => noted(source.env(name)), secret: (name) => noted(source.secret(name)) }
+        return { ...source, env: (name) => noted(source.env(name)), secret: (name) => noted(source.secret(name)) }
       }
     }),
     registerSecrets({ servers }, credentials) {
@@ -95,9 +95,4 @@ function attempt<T>(read: () => T): T | undefined {
   } catch {
     return undefined
   }
-}
-
-function isSecret(name: SettingName): boolean {
-  const setting: { secret?: true } = SETTINGS[name]
-  return setting.secret === true
 }

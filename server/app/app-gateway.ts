@@ -9,6 +9,7 @@ import { type Grants, openGrants } from '../catalog/grants.ts'
 import { describeProblem, loadRegistry, type Registry } from '../catalog/registry.ts'
 import { RegistryWatch } from '../catalog/watch-registry.ts'
 import type { Settings } from '../config/settings.ts'
+import { serverFigures } from '../connections/server-state.ts'
 import { Gateway } from '../gateway/execute/gateway.ts'
 import type { ExposedOptions } from '../gateway/expose/exposed.ts'
 import type { GatewayOptions, GatewayServices } from '../gateway/gateway-services.ts'
@@ -39,7 +40,7 @@ export async function createGatewayApp(settings: Settings, logger: Logger, optio
   let registry = await loadRegistry(file, { optional: options.optionalRegistry })
   if (settings.CREDENTIALS_FILE !== undefined) {
     const { openCredentials } = await import('../catalog/credentials.ts')
-    openCredentials({ file: settings.CREDENTIALS_FILE, environment: {} }).source()
+    openCredentials({ file: settings.CREDENTIALS_FILE, environment: {}, ours: [] }).source()
   }
   for (const problem of registry.problems) logger.warn(describeProblem(file, problem))
   const grants = openGrants(settings)
@@ -67,9 +68,11 @@ export async function createGatewayApp(settings: Settings, logger: Logger, optio
     return loaded
   }
   const expose = readExpose(settings.GATEWAY_EXPOSE, file, registry)
+  const extraTools =
+    settings.GATEWAY_CODE === 'true' ? [(await import('../gateway/code/run-code.ts')).runCodeTool()] : []
   const face = { version, logger, refused: options.refused }
   return {
-    gateway: new Gateway({ ...face, core }),
+    gateway: new Gateway({ ...face, core, extraTools }),
     version,
     file,
     registry: () => registry,
@@ -108,20 +111,40 @@ async function loadWith(
   { shared, ...options }: GatewayAppOptions & { grants: Grants },
   registry: Registry
 ): Promise<LoadedGateway> {
-  const open = async () => (await import('./shared-parts.ts')).openSharedParts(settings, logger)
+  const metrics = shared ? undefined : await openMetrics(settings, logger)
+  const open = async () =>
+    (await import('./shared-parts.ts')).openSharedParts(settings, logger, {
+      environment: options.environment,
+      observer: metrics?.observer
+    })
   const close = async () => {}
   const [{ loadGateway }, parts] = await Promise.all([
     import('./load-gateway.ts'),
     shared ? { ...shared, close } : open()
   ])
   const gateway = await loadGateway(settings, logger, { ...options, shared: parts }, registry)
+  const { connections, index } = gateway.core
+  metrics?.watchServers(() =>
+    serverFigures(
+      index.entries().map(({ name }) => name),
+      connections
+    )
+  )
   return {
     ...gateway,
     async close() {
       await gateway.close()
       await parts.close()
+      await metrics?.close()
     }
   }
+}
+
+/** Loaded on demand: most gateways write no metrics. */
+async function openMetrics({ METRICS_FILE: file }: Settings, logger: Logger) {
+  if (file === undefined) return undefined
+  const { openMetricsFile } = await import('./gateway/metrics-file.ts')
+  return openMetricsFile(file, logger)
 }
 
 /** All servers if `only` is undefined. */

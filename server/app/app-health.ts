@@ -5,6 +5,7 @@ import type { Logger } from '../lib/logger.ts'
 import type { Operation } from '../lib/observed.ts'
 import type { SandboxEngine } from '../sandbox/port.ts'
 import type { SessionManager } from '../sessions/sandboxes/session-manager.ts'
+import type { Bucket } from '../storage/object-checkpoints/open-bucket.ts'
 import type { Store } from '../storage/store.ts'
 import { probeFolder, probeStore } from '../storage/write-probe.ts'
 import type { AuditLog } from './app-audit.ts'
@@ -16,6 +17,7 @@ export interface Examined {
   sessions: SessionManager
   progress: { readonly current: { message: string } }
   saves: SaveWatch
+  bucket?: Bucket | undefined
   auditLog: AuditLog
   dataDir: string
   minFreeMb: number
@@ -46,11 +48,11 @@ export class SaveWatch {
     } else if (isAppError(error, 'checkpoint_failed')) this.#failure = { error, at: Date.now() }
   }
 
-  /** Throws while saves fail. */
-  async check(folder: string): Promise<string> {
+  /** Throws while saves fail. `probe` throws if they can't be stored now. */
+  async check(probe: () => Promise<unknown>): Promise<string> {
     const failure = this.#failure
     if (failure) {
-      await probeFolder(folder, 0)
+      await probe()
       if (Date.now() - failure.at < CALM_MS) throw failure.error
     }
     return 'saved'
@@ -58,7 +60,7 @@ export class SaveWatch {
 }
 
 export function openReadiness(examined: Examined, logger: Logger): Readiness {
-  const { engine, store, sessions, progress, saves, dataDir, minFreeMb } = examined
+  const { engine, store, sessions, progress, saves, bucket, dataDir, minFreeMb } = examined
   const { audit } = examined.auditLog
   const checks: Record<string, HealthCheck> = {
     engine: async () => `Docker ${(await engine.status()).version}`,
@@ -67,7 +69,7 @@ export function openReadiness(examined: Examined, logger: Logger): Readiness {
       return `deployment ${await store.sessions.deploymentId()}`
     },
     disk: () => probeFolder(dataDir, minFreeMb),
-    checkpoints: () => saves.check(dataPaths(dataDir).checkpoints),
+    checkpoints: () => saves.check(() => bucket?.objects.probe() ?? probeFolder(dataPaths(dataDir).checkpoints, 0)),
     async audit() {
       if (audit.problem === undefined) return 'written'
       // The next call writes again. Until then, check only whether the folder is writable.

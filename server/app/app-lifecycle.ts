@@ -50,6 +50,7 @@ export async function prepareEngine(core: Preparing, logger: Logger, signal: Abo
 /** The parts that a shutdown uses. */
 interface AppParts {
   http: { drain: Drain; close(): Promise<void> }
+  providers: { stop(): void }
   inbox: { leave(): Promise<void> }
   chat: { stop(): Promise<void> }
   directory: { deleted: { stop(): Promise<void> } }
@@ -64,10 +65,11 @@ interface AppParts {
 
 /** Accepts nothing new, lets requests and turns end, saves files. `/readyz` answers 503 until HTTP is closed at the end. */
 export async function stopApp(parts: AppParts, hurry?: AbortSignal): Promise<void> {
-  const { http, inbox, chat, directory, sockets, door, gateway, auditLog, live, core, logger } = parts
+  const { http, providers, inbox, chat, directory, sockets, door, gateway, auditLog, live, core, logger } = parts
   const step = shutdownStep(logger)
   const saveBy = performance.now() + SAVED_WITHIN_MS
   http.drain.begin()
+  providers.stop()
   const requests = step('answer open requests', () => http.drain.finish(REQUEST_GRACE_MS, hurry))
   await Promise.all([
     requests,

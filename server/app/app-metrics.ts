@@ -2,6 +2,7 @@
 import type { StatsFs } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { callOf } from '../../contract/transcript.ts'
+import { serverFigures } from '../connections/server-state.ts'
 import type { Metrics } from '../http/metrics.ts'
 import type { Readiness } from '../http/readiness.ts'
 import type { ReportRefusal } from '../lib/refusals.ts'
@@ -36,6 +37,7 @@ export function watchFigures(metrics: Metrics, watched: Watched): void {
   metrics.watch({
     live_sandboxes: { help: 'Sandboxes that this instance is connected to.', read: () => sessions.liveSandboxes },
     warm_sandboxes: { help: 'Sandboxes kept ready by this instance.', read: () => sessions.pool.ready },
+    open_forks: { help: 'Forks that are open on this instance.', read: () => sessions.openForks },
     sockets: { help: 'Open connections of pages and clients.', read: () => sockets.count() },
     deployment_live_sandboxes: {
       help: `Sandboxes of all instances. ${SAME_ON_ALL}`,
@@ -54,17 +56,14 @@ export function watchFigures(metrics: Metrics, watched: Watched): void {
     const read = () => (watched.readiness.isFailing(part) ? 1 : 0)
     metrics.watch({ [`not_ready_${part}`]: { help: `1: /readyz answers 503 because of this part (${part}).`, read } })
   }
-  metrics.watchServers(() =>
-    [...gateway.registry().servers.keys()].flatMap((server) => {
-      const state = gateway.loaded()?.connections.state(server)
-      if (!state) return []
-      const running = state.instances.filter((instance) => instance.state === 'running').length
-      return [{ server, breaker: state.breaker, busy: state.busy, running }]
-    })
-  )
+  metrics.watchServers(() => {
+    const connections = gateway.loaded()?.connections
+    return connections ? serverFigures(gateway.registry().servers.keys(), connections) : []
+  })
   feed.subscribe({
     stored(_sessionId, events) {
       for (const { type, data } of events) {
+        if (type === 'mode:selected') metrics.core.modeChanged(String(data.mode))
         if (type === 'turn:end') metrics.core.turnEnded(String(data.reason))
         if (type === 'agent:error') watched.refused({ face: 'chat', code: String(data.code) })
       }

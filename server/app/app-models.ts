@@ -1,7 +1,7 @@
 /** The models that the settings give access to. The gateway loads this on demand, because it is as large as the rest. */
-import { readFileSync } from 'node:fs'
 import type { Settings } from '../config/settings.ts'
 import { AppError, messageOf } from '../lib/errors.ts'
+import { readSmallFile } from '../lib/files/read-small-file.ts'
 import type { Logger } from '../lib/logger.ts'
 import { createModels } from '../models/create-models.ts'
 import { DEMO_INFO } from '../models/demo/demo-info.ts'
@@ -9,6 +9,8 @@ import type { KeyedModels } from '../models/models-options.ts'
 import type { Models } from '../models/port.ts'
 import { type PriceTable, readPrices } from '../models/price-table.ts'
 import { accessWithKeys } from './provider-keys.ts'
+
+const MAX_PRICES_BYTES = 4 * 1024 * 1024
 
 export function openModels(settings: Settings, logger: Logger): Models & KeyedModels {
   return createModels({ ...accessWithKeys(settings), prices: openPrices(settings), logger })
@@ -18,7 +20,7 @@ function openPrices({ MODEL_PRICES: path }: Settings): PriceTable | undefined {
   if (path === undefined) return undefined
   let text: string
   try {
-    text = readFileSync(path, 'utf8')
+    text = readSmallFile(path, MAX_PRICES_BYTES)
   } catch (error) {
     const message = `MODEL_PRICES: the file can't be read (${messageOf(error)}).`
     throw new AppError('invalid', 'invalid_setting', message)

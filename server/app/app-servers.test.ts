@@ -9,7 +9,7 @@ function policyOf(approvals: Record<string, Record<string, string>>) {
   )
   const registry = readRegistry(JSON.stringify({ mcpServers }), 'mcp.json')
   const core = () => Promise.reject(new Error('not needed'))
-  return chatServers({ registry: () => registry, core }, silentLogger).policy
+  return chatServers({ registry: () => registry, core, loaded: () => undefined }, silentLogger).policy
 }
 
 describe("an entry's rules in the chat", () => {

@@ -1,5 +1,5 @@
 /** The servers of the registry as tool sources for the chat. Every call needs approval unless a rule says otherwise. */
-import { WORKSPACE } from '../calls/offered-tool.ts'
+import { ROUTER, WORKSPACE } from '../calls/offered-tool.ts'
 import type { ToolSource } from '../calls/tool-source.ts'
 import type { ImportPlace } from '../catalog/import/client-files.ts'
 import type { Settings } from '../config/settings.ts'
@@ -12,6 +12,7 @@ import { isLoopbackHost } from '../lib/web/browser-proof.ts'
 import { type ApprovalPolicy, createPolicy, rulesOf } from '../policy/approval-policy.ts'
 import type { DefinitionGuard } from '../policy/definition-guard.ts'
 import { SenderCheck, type SenderCheckOptions } from '../sessions/access/sender-check.ts'
+import type { FindTools } from '../sessions/turns/router-source.ts'
 import type { KeyValueStore } from '../storage/key-value-store.ts'
 import { ServerDirectory } from '../tools/server-directory.ts'
 import { serverToolSource } from '../tools/server-tool-source.ts'
@@ -20,25 +21,43 @@ import type { GatewayApp } from './app-gateway.ts'
 export interface ChatServers {
   sources: () => ToolSource[]
   policy: ApprovalPolicy
+  find: FindTools
+  /** Teaches the router which tool a message was for. */
+  learn(request: string, call: { server: string; name: string }, owner: string, sessionId: string): Promise<void>
+  /** Forgets what was learnt in a session; undefined if nothing is loaded, so that only the store can know it. */
+  forgetSession(sessionId: string): Promise<void> | undefined
 }
 
-export function chatServers(gateway: Pick<GatewayApp, 'registry' | 'core'>, logger: Logger): ChatServers {
+export function chatServers(gateway: Pick<GatewayApp, 'registry' | 'core' | 'loaded'>, logger: Logger): ChatServers {
   const enabled = () => [...gateway.registry().servers.values()].filter((server) => server.enabled)
   // Loaded before the first turn needs it.
   if (enabled().length > 0) {
     gateway.core().catch((error) => {
-      logger.warn({ err: error }, `The registry's servers can't be offered: ${messageOf(error)}`)
+      logger.warn({ err: error }, `The chat can't offer the servers of mcp.json: ${messageOf(error)}`)
     })
   }
   let seen: ReturnType<GatewayApp['registry']> | undefined
   let policy: ApprovalPolicy = createPolicy([])
   return {
-    sources: () => enabled().map(({ name }) => serverToolSource(name, gateway.core)),
+    async learn(request, { server, name }, owner, sessionId) {
+      const [core, { learnFrom }] = await Promise.all([gateway.core(), import('../gateway/execute/execute.ts')])
+      // Unless the server still has it, the model made the name up or something else answered.
+      if (core.index.tool(server, name)) learnFrom(core, request, { server, tool: name }, owner, sessionId)
+    },
+    forgetSession: (sessionId) => gateway.loaded()?.forgetSession?.(sessionId),
+    async find(request, { signal, ...options }) {
+      const [core, { routeRequest }] = await Promise.all([
+        gateway.core(),
+        import('../gateway/execute/route-request.ts')
+      ])
+      return routeRequest(core, request, options, signal)
+    },
+    sources: () => enabled().map(({ name, alternatives }) => serverToolSource(name, gateway.core, alternatives)),
     policy(server, tool) {
       if (seen !== gateway.registry()) {
         seen = gateway.registry()
-        // In a chat, this name means the sandbox, so a server with the same name is not offered.
-        const others = enabled().filter(({ name }) => name !== WORKSPACE)
+        // In a chat, these names mean our own tools, so a server with the same name is not offered.
+        const others = enabled().filter(({ name }) => name !== WORKSPACE && name !== ROUTER)
         policy = createPolicy(rulesOf(others))
       }
       return policy(server, tool)

@@ -32,6 +32,7 @@ import { conversationImport } from '../sessions/directory/import-conversation.ts
 import { SessionDirectory } from '../sessions/directory/session-directory.ts'
 import { SessionSearch } from '../sessions/directory/session-search.ts'
 import { nameSessions } from '../sessions/directory/session-titles.ts'
+import { learnFromChats } from '../sessions/feed/learn-from-chats.ts'
 import { logSessions } from '../sessions/feed/log-sessions.ts'
 import { recordRefusals } from '../sessions/feed/record-refusals.ts'
 import { RecordedCalls } from '../sessions/feed/recorded-calls.ts'
@@ -41,6 +42,7 @@ import { Toolbox } from '../sessions/turns/toolbox.ts'
 import { createSocketServer } from '../socket/create-socket-server.ts'
 import { openSocketAdapter, type SocketAdapter } from '../storage/redis/socket-adapter.ts'
 import type { Store } from '../storage/store.ts'
+import { forgetStoredSession } from '../tools/stored-usage.ts'
 import { auditReader, openAuditLog } from './app-audit.ts'
 import { createGatewayApp, type GatewayApp } from './app-gateway.ts'
 import { openReadiness } from './app-health.ts'
@@ -58,6 +60,7 @@ import {
 import { type Core, type CoreOverrides, createCore } from './core.ts'
 import { dataPaths } from './data-paths.ts'
 import { ProviderKeys } from './provider-keys.ts'
+import { openSharedKeys } from './shared-keys.ts'
 import { sharedParts } from './shared-parts.ts'
 
 export interface App {
@@ -84,9 +87,9 @@ export async function createApp(
   const metrics = createMetrics()
   const refused = createRefusals(logger, metrics.core.refused)
   const core = await createCore(settings, logger, { ...start, instanceId, observer: metrics.core })
-  const { models, providers } = openKeyedModels(settings, logger, environment, metrics.core.modelStep)
   const { keyValues } = core.store
-  const shared = sharedParts(keyValues, openAuditLog(settings, metrics.observer))
+  const { models, providers } = openKeyedModels(settings, logger, environment, metrics.core.modelStep, keyValues)
+  const shared = sharedParts(core.store, openAuditLog(settings, metrics.observer))
   const { auditLog, guard, inbox } = shared
   const hidesReasons = hasMembers(settings)
   const common = { shared, models, dotenv: dotenvWithSecrets(), readsDotenv: true, refused, hidesReasons }
@@ -137,12 +140,12 @@ export async function createApp(
       url = await http.listen({ port: settings.PORT, host: settings.HOST })
       inbox.attend()
       gateway.watch()
-      void models.catalog().catch((error) => logger.warn({ err: error }, 'Models could not be detected.'))
+      await providers.follow()
       await core.start()
     },
     ending: () => sessions.ending,
     stop: (hurry) =>
-      stopApp({ http, inbox, chat, directory, sockets, door, gateway, auditLog, live, core, logger }, hurry)
+      stopApp({ http, providers, inbox, chat, directory, sockets, door, gateway, auditLog, live, core, logger }, hurry)
   }
 }
 
@@ -241,11 +244,12 @@ function createChat(
     models,
     policy: servers.policy,
     guard,
-    toolbox: new Toolbox({ sources: servers.sources, ownerOf, policy: servers.policy, audit, logger, refused }),
+    toolbox: new Toolbox({ ...servers, ownerOf, guard, audit, logger, refused }),
     options: {
       limits: { maxSteps: settings.MAX_STEPS, maxSessionTokens: settings.MAX_SESSION_TOKENS },
       maxHistoryTokens: settings.MAX_HISTORY_TOKENS ?? DEFAULT_HISTORY_TOKENS,
       maxOutputTokens: settings.MAX_OUTPUT_TOKENS,
+      maxTools: settings.MAX_CHAT_TOOLS,
       effort: settings.REASONING_EFFORT,
       network: settings.SANDBOX_NETWORK,
       mode: settings.APPROVAL_MODE,
@@ -254,6 +258,12 @@ function createChat(
     logger,
     publish: feed.stored,
     live: feed.live
+  })
+  learnFromChats({
+    ...{ feed, ownerOf, logger },
+    transcript: (sessionId) => chat.transcript(sessionId),
+    learn: servers.learn,
+    forget: async (sessionId) => servers.forgetSession(sessionId) ?? forgetStoredSession(store.keyValues, sessionId)
   })
   recordRefusals({ feed, transcript: (sessionId) => chat.transcript(sessionId), ownerOf, audit, logger })
   return chat
@@ -270,10 +280,13 @@ function openKeyedModels(
   settings: Settings,
   logger: Logger,
   environment: Record<string, string | undefined>,
-  report: Parameters<typeof observedModels>[1]
+  report: Parameters<typeof observedModels>[1],
+  keyValues: Store['keyValues']
 ): { models: Models; providers: ProviderKeys } {
   const keyed = openModels(settings, logger)
   const models = observedModels(keyed, report)
   const file = settings.CREDENTIALS_FILE ?? userCredentials(environment)
-  return { models, providers: new ProviderKeys(settings, file, keyed, models) }
+  const { REDIS_URL, ADMIN_TOKEN } = settings
+  const shared = REDIS_URL && ADMIN_TOKEN ? openSharedKeys(keyValues, ADMIN_TOKEN) : undefined
+  return { models, providers: new ProviderKeys(settings, { file, shared, keyed, models, logger }) }
 }

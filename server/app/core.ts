@@ -15,7 +15,6 @@ import { SessionFeed } from '../sessions/feed/session-feed.ts'
 import { SessionManager } from '../sessions/sandboxes/session-manager.ts'
 import { DEFAULT_SESSIONS_OPTIONS, type SessionsOptions } from '../sessions/sandboxes/session-options.ts'
 import type { ContentStore } from '../storage/checkpoint-store.ts'
-import { openCheckpointStore } from '../storage/checkpoints/checkpoint-files.ts'
 import { claimDataDir } from '../storage/claim-data-dir.ts'
 import { readDeploymentId } from '../storage/deployment-file.ts'
 import { lockDataDir } from '../storage/embedded/data-dir-lock.ts'
@@ -23,12 +22,12 @@ import { observedCheckpoints, observedStore } from '../storage/observed-store.ts
 import type { Patience } from '../storage/redis/redis-client.ts'
 import { SaveWatch } from './app-health.ts'
 import { prepareEngine } from './app-lifecycle.ts'
+import { CollectorRounds } from './collector-rounds.ts'
 import { dataPaths } from './data-paths.ts'
+import { openBucket, openCheckpoints } from './open-checkpoints.ts'
 import { deploymentFileOf, openStore } from './open-store.ts'
 
 export type Core = Awaited<ReturnType<typeof createCore>>
-
-const MB = 1024 * 1024
 
 export function openEngine(settings: Settings, logger: Logger): SandboxEngine {
   return createDockerEngine({ limits: sandboxLimits(settings), image: settings.SANDBOX_IMAGE, logger })
@@ -68,23 +67,23 @@ async function openStorage(
   overrides: CoreOverrides,
   report: ReturnType<SaveWatch['before']>
 ) {
-  const { root: dataDir, checkpoints: dir } = dataPaths(settings.DATA_DIR)
+  const { root: dataDir } = dataPaths(settings.DATA_DIR)
   const file = await deploymentFileOf(settings)
-  const offered = readDeploymentId(file) ?? randomUUID()
+  const bucket = await openBucket(settings, logger, report)
+  const offered = (await bucket?.deploymentId()) ?? readDeploymentId(file) ?? randomUUID()
   const opening = openStore(settings, logger, { patience: overrides.patience, deploymentId: offered })
   const store = observedStore(await opening, report)
-  const maxSessionBytes = settings.SANDBOX_WORKSPACE_MB * 4 * MB
-  const maxHistoryBytes = settings.HISTORY_MB * MB
-  const historyMs = settings.RETENTION_DAYS * 86_400_000
-  const files = openCheckpointStore({ dir, maxSessionBytes, maxHistoryBytes, historyMs, logger })
-  const checkpoints = observedCheckpoints(files, report)
-  // The embedded store is inside the folder, so they always belong together.
-  const isAccepted = overrides.acceptDataDir === true || !settings.REDIS_URL
-  await claimDataDir({ dataDir, file, offered, store, checkpoints, isAccepted }).catch(async (error) => {
+  // The embedded store is inside the folder, so they always belong together. A bucket has a marker of its own.
+  const isAccepted = overrides.acceptDataDir === true || !settings.REDIS_URL || bucket !== undefined
+  try {
+    await bucket?.claim(store, overrides.acceptDataDir === true)
+    const checkpoints = observedCheckpoints(openCheckpoints(settings, store, bucket, logger), report)
+    await claimDataDir({ dataDir, file, offered, store, checkpoints, isAccepted })
+    return { store, checkpoints, bucket }
+  } catch (error) {
     await store.close()
     throw error
-  })
-  return { store, checkpoints }
+  }
 }
 
 export async function createCore(settings: Settings, logger: Logger, overrides: CoreOverrides = {}) {
@@ -94,7 +93,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
   const { observer, instanceId = randomUUID() } = overrides
   const saves = new SaveWatch()
   const report = saves.before(observer?.stored)
-  const { store, checkpoints } = await openStorage(settings, logger, overrides, report)
+  const { store, checkpoints, bucket } = await openStorage(settings, logger, overrides, report)
   const engine = observed(overrides.engine ?? openEngine(settings, logger), observer?.engine ?? (() => {}))
   const feed = new SessionFeed((error) => logger.error({ err: error }, 'A listener of the feed failed.'))
   const access = new SessionAccess(store.keyValues, settings, {
@@ -118,12 +117,15 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
       publish: feed.stored,
       emptied: async () => feed.emptied(),
       isAlone: lock !== undefined,
+      forked: observer?.forked,
       forgotten: async (sessionId) => {
         feed.gone(sessionId, await access.forget(sessionId))
       }
     },
     { ...sessionsOptions(settings), ...overrides.sessions }
   )
+  const others = { sessionIds: () => access.sessionIds(), instanceId, logger }
+  const collecting = bucket && new CollectorRounds(bucket.collector(store, others), logger)
   const progress = new ProgressBoard<Progress['stage']>('engine', 'Looking for the container engine…')
   const stopping = new AbortController()
   return {
@@ -131,24 +133,23 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
     store,
     /** The files of conversations. */
     contents: checkpoints satisfies ContentStore,
-    checkpoints,
-    sessions,
-    access,
-    quotas,
-    feed,
-    progress,
-    saves,
+    ...{ checkpoints, sessions, access, quotas, feed, progress, saves },
+    /** Where the files are, if they are not in the data folder. */
+    bucket,
     /** Starts serving, and builds the image in the background if necessary. */
     async start(): Promise<void> {
       // The lock proves that every earlier owner of this folder is dead, so don't wait for its leases to expire.
       if (lock) for (const gone of await store.sessions.instances()) await store.sessions.signOff(gone)
       void prepareEngine({ engine, progress, sessions }, logger, stopping.signal).then(() => sessions.pool.fill())
       await sessions.start()
+      collecting?.start()
     },
     async stop(): Promise<void> {
       stopping.abort()
+      collecting?.stop()
       await sessions.stop()
       await engine.close()
+      bucket?.objects.close()
       await store.close()
       lock?.release()
     }

@@ -6,7 +6,13 @@ export function dataPaths(dataDir: string) {
   return {
     root,
     audit: join(root, 'audit'),
+    /** The embedding model of this machine, if the user installed it. */
+    embeddings: join(root, 'embeddings'),
     checkpoints: join(root, 'checkpoints'),
+    /** The servers of the public MCP Registry, as last fetched. */
+    listing: join(root, 'mcp-registry.jsonl'),
+    /** Copies of objects, if the files of sessions are in a bucket. */
+    objects: join(root, 'object-cache'),
     logins: join(root, 'logins'),
     serverLogs: join(root, 'server-logs')
   }

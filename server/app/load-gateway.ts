@@ -1,4 +1,5 @@
 /** Loads what the gateway needs for a call: connections, router, tool index and approvals. `app-gateway.ts` imports it with the first call. */
+import { existsSync } from 'node:fs'
 import type { Tracing } from '../calls/tracing/tracing.ts'
 import { openCredentials } from '../catalog/credentials.ts'
 import type { Grants } from '../catalog/grants.ts'
@@ -6,12 +7,13 @@ import type { Registry } from '../catalog/registry.ts'
 import { StoredTools } from '../catalog/stored-tools.ts'
 import { holdDotenv } from '../config/hold-dotenv.ts'
 import { sandboxLimits } from '../config/sandbox-limits.ts'
-import type { Settings } from '../config/settings.ts'
+import { SECRET_SETTINGS, type Settings } from '../config/settings.ts'
 import { Connections } from '../connections/connections.ts'
 import { openApprovals } from '../gateway/asking/open-approvals.ts'
 import type { GatewayServices } from '../gateway/gateway-services.ts'
 import { packageVersion } from '../lib/files/package-version.ts'
 import type { Logger } from '../lib/logger.ts'
+import type { Embedder } from '../models/embedder.ts'
 import type { Models } from '../models/port.ts'
 import { type ApprovalPolicy, createPolicy, rulesOf } from '../policy/approval-policy.ts'
 import type { Router } from '../routing/port.ts'
@@ -50,7 +52,9 @@ export async function loadGateway(
 ): Promise<LoadedGateway> {
   const { environment, grants } = options
   const { keyValues, auditLog } = options.shared
-  const credentials = auditLog.trackSecrets(openCredentials({ file: settings.CREDENTIALS_FILE, environment }))
+  const credentials = auditLog.trackSecrets(
+    openCredentials({ file: settings.CREDENTIALS_FILE, environment, ours: SECRET_SETTINGS })
+  )
   auditLog.registerSecrets(registry, credentials)
   const tracing = await openTracer(settings)
   const router = createRouter()
@@ -83,21 +87,29 @@ export async function loadGateway(
   // Outside clients have their own approval, so without a rule a call is allowed.
   const policyOf = (next: Registry) => createPolicy([{ glob: '*', rule: 'allow' }, ...rulesOf(next.servers.values())])
   let policy: ApprovalPolicy = policyOf(registry)
+  let { problems } = registry
+  const code = settings.GATEWAY_CODE === 'true' ? await openCode(settings, logger, options) : undefined
   return {
     core: {
       ...{ index, connections, router, approvals, tracing, enrichment, writeText, grants },
       policy: (server, tool) => policy(server, tool),
       audit: auditLog.audit,
+      leftOut: (server) =>
+        options.hidesReasons ? undefined : problems.find((each) => each.server === server && each.fatal)?.reason,
       learn: usage.learn,
-      forgetUsage: usage.forget
+      forgetUsage: usage.forget,
+      forgetSession: usage.forgetSession,
+      ...(code ? { code: { runs: code, isAllowedByRule: (server, tool) => ruled(server, tool) === 'allow' } } : {})
     },
     update(next) {
       ruled = createPolicy(rulesOf(next.servers.values()))
       policy = policyOf(next)
+      problems = next.problems
       auditLog.registerSecrets(next, credentials)
       index.update(next)
     },
     async close() {
+      await code?.close()
       await Promise.all([connections.close(), tracing?.close(), enrichment?.close()])
       releaseDotenv()
       await usage.flush()
@@ -131,20 +143,37 @@ async function openIndex(settings: Settings, means: IndexMeans, onSeen: NonNulla
   return { index, enrichment }
 }
 
-/** Only if configured, because it sends tool descriptions and requests to a provider. */
+/** Only if a model is installed or configured: a provider receives tool descriptions and requests. */
 async function openEnrichment(settings: Settings, { write, ...means }: EnrichmentOptions) {
-  const { EMBEDDING_MODEL: model, ROUTING_EXAMPLES: examples } = settings
-  if (model === undefined && examples === 'false') return undefined
+  const { ROUTING_EXAMPLES: examples } = settings
+  const embedder = await openEmbedder(settings, means.logger)
+  if (embedder === undefined && examples === 'false') return undefined
   if (examples === 'true' && !write) {
     means.logger.warn('ROUTING_EXAMPLES has no effect: no model provider is configured.')
   }
-  const [{ Enrichment }, { createEmbedder }, { modelAccess }] = await Promise.all([
-    import('../tools/enrichment/enrichment.ts'),
-    import('../models/embedder.ts'),
-    import('../config/model-access.ts')
-  ])
-  const embedder = model === undefined ? undefined : createEmbedder(model, modelAccess(settings))
+  const { Enrichment } = await import('../tools/enrichment/enrichment.ts')
   return new Enrichment({ ...means, embedder, ...(examples === 'true' ? { write } : {}) })
+}
+
+/** The provider that is configured, otherwise the model on this machine if it is installed. */
+async function openEmbedder(settings: Settings, logger: Logger): Promise<Embedder | undefined> {
+  const { EMBEDDING_MODEL: model, DATA_DIR } = settings
+  if (model !== undefined && !model.startsWith('local/')) {
+    const [{ createEmbedder }, { modelAccess }] = await Promise.all([
+      import('../models/embedder.ts'),
+      import('../config/model-access.ts')
+    ])
+    return createEmbedder(model, modelAccess(settings))
+  }
+  const folder = dataPaths(DATA_DIR).embeddings
+  // Check the folder first: most users have no model there, and then its code is not loaded.
+  const isInstalled = existsSync(folder) && (await import('../models/local/minilm-files.ts')).hasMinilm(folder)
+  if (!isInstalled && model !== undefined) {
+    logger.warn(`EMBEDDING_MODEL is "${model}", which is not in ${folder}: run mcp-orchestrator embeddings install.`)
+  }
+  if (!isInstalled) return undefined
+  const { LocalEmbedder } = await import('../models/local/local-embedder.ts')
+  return new LocalEmbedder({ folder })
 }
 
 /** Loaded with the first sandboxed server, because the engine's client is large and most users have no engine. */
@@ -152,6 +181,23 @@ async function openContainers(settings: Settings, logger: Logger, { DOCKER_HOST 
   const { createChildContainers } = await import('../sandbox/docker/servers/child-containers.ts')
   const ownServices = [settings.REDIS_URL, DOCKER_HOST].flatMap(serviceAt)
   return createChildContainers({ limits: sandboxLimits(settings), image: settings.SANDBOX_IMAGE, ownServices, logger })
+}
+
+/** Loaded if programs may be run. The engine is asked with the first program. */
+async function openCode(settings: Settings, logger: Logger, { shared, environment }: LoadOptions) {
+  const [{ CodeRuns }, { WarmRealms }] = await Promise.all([
+    import('../code/code-runs.ts'),
+    import('../code/warm-realms.ts')
+  ])
+  const realms = new WarmRealms(() => openContainers(settings, logger, environment), logger)
+  const { events, keyValues, inbox } = shared
+  const runs = new CodeRuns({ events, keyValues, inbox, openRealm: (signal) => realms.open(signal), logger })
+  const closeRuns = runs.close.bind(runs)
+  runs.close = async () => {
+    await closeRuns()
+    await realms.close()
+  }
+  return runs
 }
 
 const DEFAULT_PORTS: Record<string, number> = { 'redis:': 6379, 'rediss:': 6379, 'tcp:': 2375 }

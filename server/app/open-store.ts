@@ -28,8 +28,8 @@ export async function openStore(settings: Settings, logger: Logger, options: Ope
 
 /** Explains why DATA_DIR can't be the folder of this deployment; `serve` would refuse to start. */
 export async function findWrongFolder(settings: Settings, store: Store, logger: Logger): Promise<string | undefined> {
-  // The embedded store is in the folder itself.
-  if (!settings.REDIS_URL) return undefined
+  // The embedded store is in the folder itself; a bucket has a marker of its own.
+  if (!settings.REDIS_URL || settings.CHECKPOINT_STORE) return undefined
   const { findWrongDataDir } = await import('../storage/claim-data-dir.ts')
   const { openCheckpointStore } = await import('../storage/checkpoints/checkpoint-files.ts')
   const { root: dataDir, checkpoints: dir } = dataPaths(settings.DATA_DIR)

@@ -3,8 +3,9 @@ import { cpSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:
 import { dirname, join } from 'node:path'
 import { expect, it } from 'vitest'
 import { temporaryFolder } from '../../tests/support/temporary-folder.ts'
+import { loadSettings } from '../config/load-settings.ts'
 import { packageRoot } from '../lib/files/package-root.ts'
-import { programsOf } from './our-places.ts'
+import { ourPlaces, programsOf } from './our-places.ts'
 
 /** The package as npm installs it, without Node. */
 function install() {
@@ -32,10 +33,12 @@ it('programs include every place where the start script looks for Node, also one
   expect(existsSync(join(beside, 'node'))).toBe(true)
   // In a folder that the program was started in, servers may use what is not listed.
   for (const folder of ['scripts', 'server', 'notes']) mkdirSync(join(root, folder))
-  const parts = ['bin', 'dist', 'scripts', 'server', '.npmrc', 'node_modules'].map((name) => join(root, name))
+  const parts = ['bin', 'dist', 'scripts', 'server', 'npm-shrinkwrap.json', '.npmrc', 'node_modules'].map((name) =>
+    join(root, name)
+  )
   expect(programsOf(root, '/usr/bin/node', root)).toEqual([...parts, ...listed.slice(1)])
-  // What is not there yet could be created by a server, and the next `npm start` would run what it says.
-  for (const name of ['node_modules', '.npmrc']) expect(existsSync(join(root, name))).toBe(true)
+  // A server could create a missing file, and the next `npm start` would follow it.
+  for (const name of ['node_modules', '.npmrc', 'npm-shrinkwrap.json']) expect(existsSync(join(root, name))).toBe(true)
 })
 
 // Checked: if it looks in every folder above, "planted" is printed.
@@ -47,4 +50,14 @@ it('the start script looks for Node only beside and in its package', () => {
   expect(run()).toBe('ours')
   plant(beside)
   expect(run()).toBe('planted')
+})
+
+// Checked: if only our own program is listed, a server can write the certificates that the next start trusts.
+it('programs include the files that the settings and the environment make us trust', () => {
+  const dir = temporaryFolder()
+  const [prices, certificates] = [join(dir, 'prices.json'), join(dir, 'ca.pem')]
+  const settings = loadSettings({ env: { DATA_DIR: dir, MCP_CONFIG: join(dir, 'mcp.json'), MODEL_PRICES: prices } })
+  const environment = { HOME: dir, NODE_EXTRA_CA_CERTS: certificates }
+  expect(ourPlaces(settings, { environment }).programs).toEqual(expect.arrayContaining([prices, certificates]))
+  expect(ourPlaces(settings, { environment: { HOME: dir } }).programs).not.toContain(certificates)
 })

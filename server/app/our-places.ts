@@ -21,10 +21,19 @@ export interface PlacesOptions {
 }
 
 const PROGRAM = 'mcp-orchestrator'
-/** What `npm start`, `npm run setup`, `npm ci` and a build with Docker run or read in a checkout. */
+/** The files of a checkout that `npm start`, `npm run setup`, `npm ci` and a build with Docker run or read. */
 const OF_A_CHECKOUT = [
   ...['bin', 'dist', 'images', 'scripts', 'server', 'web', 'contract', 'workspace-server'],
-  ...['package.json', 'package-lock.json', '.npmrc', 'tsconfig.json', 'vite.config.ts', 'Dockerfile', 'compose.yaml']
+  ...[
+    'package.json',
+    'package-lock.json',
+    'npm-shrinkwrap.json',
+    '.npmrc',
+    'tsconfig.json',
+    'vite.config.ts',
+    'Dockerfile',
+    'compose.yaml'
+  ]
 ]
 
 export function ourPlaces(settings: Settings, { dotenv, readsDotenv, environment }: PlacesOptions): OurPlaces {
@@ -44,18 +53,25 @@ export function ourPlaces(settings: Settings, { dotenv, readsDotenv, environment
     // On a personal machine, some servers use the engine.
     engines: AUTH_TOKEN === undefined ? [] : enginePlaces(environment),
     userFolders: folders,
-    programs: programsOf(packageRoot(), process.execPath),
+    programs: [...programsOf(packageRoot(), process.execPath), ...trustedFiles(settings, environment)],
     readableFile: readsDotenv ? resolve('.env') : undefined
   }
 }
 
-/** What `bin/mcp-orchestrator` runs, or would run if it were there, and the links that lead to it. */
+/** Prices decide how much a conversation may hold; certificates decide who gets the keys of providers. */
+function trustedFiles({ MODEL_PRICES }: Settings, environment: PlacesOptions['environment']): string[] {
+  const files = [MODEL_PRICES, environment.NODE_EXTRA_CA_CERTS, environment.SSL_CERT_FILE]
+  return files.flatMap((file) => (file ? [resolve(file)] : []))
+}
+
+/** The files that `bin/mcp-orchestrator` runs, or would run if they existed, and the links that lead to them. */
 export function programsOf(root: string, node: string, cwd = process.cwd()): string[] {
   const modules = join(root, 'node_modules')
   // Servers may use the rest of a checkout that this program was started in.
   const isUsed = isWithin(cwd, root)
-  // npm would run what this file names as its shell.
-  if (isUsed) tryTo(() => writeFileSync(join(root, '.npmrc'), '', { flag: 'a' }))
+  // npm would run what `.npmrc` names as its shell, and install what npm-shrinkwrap.json lists. It ignores them if they are empty.
+  for (const name of isUsed ? ['.npmrc', 'npm-shrinkwrap.json'] : [])
+    tryTo(() => writeFileSync(join(root, name), '', { flag: 'a' }))
   const own = isUsed
     ? [...OF_A_CHECKOUT.map((name) => join(root, name)).filter((path) => existsSync(path)), modules]
     : [root]

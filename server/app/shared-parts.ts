@@ -2,33 +2,51 @@
  * The parts that the workspace and the gateway share. `serve` opens them once for both; the gateway alone opens them with its first
  * call.
  */
+import type { ToolObserver } from '../calls/tool-observer.ts'
 import type { Settings } from '../config/settings.ts'
+import { userDefaults } from '../config/user-folders.ts'
 import type { Logger } from '../lib/logger.ts'
 import { ApprovalInbox } from '../policy/approval-inbox.ts'
 import { createDefinitionGuard, type DefinitionGuard } from '../policy/definition-guard.ts'
+import type { EventLog } from '../storage/event-log.ts'
 import type { KeyValueStore } from '../storage/key-value-store.ts'
+import type { Store } from '../storage/store.ts'
 import { type AuditLog, openAuditLog } from './app-audit.ts'
+import { findServe } from './gateway/registration.ts'
 import { openStore } from './open-store.ts'
 
 export interface SharedParts {
   keyValues: KeyValueStore
+  events: EventLog
   auditLog: AuditLog
   inbox: ApprovalInbox
   guard: DefinitionGuard
 }
 
-export function sharedParts(keyValues: KeyValueStore, auditLog: AuditLog): SharedParts {
-  return { keyValues, auditLog, inbox: new ApprovalInbox(keyValues), guard: createDefinitionGuard(keyValues) }
+export function sharedParts(
+  { keyValues, events }: Pick<Store, 'keyValues' | 'events'>,
+  auditLog: AuditLog
+): SharedParts {
+  const [inbox, guard] = [new ApprovalInbox(keyValues), createDefinitionGuard(keyValues)]
+  return { keyValues, events, auditLog, inbox, guard }
+}
+
+/** With the user's usual folder, the store is that of the user's `serve` while it runs; all other files stay where they are. */
+function joined(settings: Settings, environment: Record<string, string | undefined>): Settings {
+  const isUsual = !settings.REDIS_URL && settings.DATA_DIR === userDefaults(environment).DATA_DIR
+  const dataDir = isUsual ? findServe(environment) : undefined
+  return dataDir === undefined ? settings : { ...settings, DATA_DIR: dataDir }
 }
 
 export async function openSharedParts(
   settings: Settings,
-  logger: Logger
+  logger: Logger,
+  { environment, observer }: { environment: Record<string, string | undefined>; observer?: ToolObserver | undefined }
 ): Promise<SharedParts & { close(): Promise<void> }> {
-  const store = await openStore(settings, logger)
-  const auditLog = openAuditLog(settings)
+  const store = await openStore(joined(settings, environment), logger)
+  const auditLog = openAuditLog(settings, observer)
   return {
-    ...sharedParts(store.keyValues, auditLog),
+    ...sharedParts(store, auditLog),
     async close() {
       await auditLog.audit.close()
       await store.close()

@@ -42,6 +42,8 @@ export class AuditWriter {
   #unwritten = ''
   /** Rows without a hash so far. */
   #waiting: { at: string; body: RowBody }[] = []
+  /** Rows whose writers wait until they are on disk. */
+  readonly #together: { body: RowBody; resolve(seq: number): void; reject(error: unknown): void }[] = []
   #sealing: NodeJS.Immediate | undefined
   #timer: NodeJS.Timeout | undefined
   #lookedAt = 0
@@ -61,12 +63,34 @@ export class AuditWriter {
 
   /** Writes the row before it returns, or throws `audit_unavailable` and leaves nothing behind. Returns the row's `seq`. */
   write(body: RowBody): number {
+    return this.#writeAll([body])
+  }
+
+  /** Like `write`, but all rows of one event loop round are written together: either all of them or none. */
+  writeTogether(body: RowBody): Promise<number> {
+    const { promise, resolve, reject } = Promise.withResolvers<number>()
+    if (this.#together.push({ body, resolve, reject }) === 1) setImmediate(() => this.#writeGroup())
+    return promise
+  }
+
+  #writeGroup(): void {
+    const group = this.#together.splice(0)
+    try {
+      const first = this.#writeAll(group.map(({ body }) => body))
+      for (const [at, { resolve }] of group.entries()) resolve(first + at)
+    } catch (error) {
+      for (const { reject } of group) reject(error)
+    }
+  }
+
+  /** Returns the `seq` of the first row; the others follow it. */
+  #writeAll(bodies: RowBody[]): number {
     if (this.#closed) throw new AppError('unavailable', 'shutting_down', 'The gateway is stopping.')
     if (this.#seq === 0) this.#begin()
     try {
-      return this.#writeNow(body)
+      return this.#writeNow(bodies)
     } catch (error) {
-      if (this.#trouble) this.#trouble.refused++
+      if (this.#trouble) this.#trouble.refused += bodies.length
       throw error
     }
   }
@@ -109,19 +133,18 @@ export class AuditWriter {
     for (const { at, body } of this.#waiting.splice(0)) this.#append(body, at)
   }
 
-  #append(body: RowBody, at = new Date().toISOString()): number {
+  #append(body: RowBody, at = new Date().toISOString()): void {
     const seq = this.#seq++
     const { line, hash } = sealRow({ chain: this.chain, seq, at, prev: this.#prev }, body)
     this.#prev = hash
     this.#unwritten += `${line}\n`
-    return seq
   }
 
   /** Rolls back if and only if it throws: the next row must continue from what is on disk. */
-  #writeNow(body: RowBody): number {
+  #writeNow(bodies: RowBody[]): number {
     this.#sealWaiting()
     const before = { seq: this.#seq, prev: this.#prev, unwritten: this.#unwritten }
-    const seq = this.#append(body)
+    for (const body of bodies) this.#append(body)
     try {
       this.#flush()
     } catch (error) {
@@ -130,7 +153,7 @@ export class AuditWriter {
       this.#unwritten = before.unwritten
       throw error
     }
-    return seq
+    return before.seq
   }
 
   #tryFlush(): void {
@@ -192,7 +215,7 @@ export class AuditWriter {
     if (going.length === 0) return
     const last = removalRecords(going, files)
     if (last.files.length === 0) return
-    this.#writeNow({ kind: 'pruned', heads: last.heads, removed: last.removed })
+    this.#writeNow([{ kind: 'pruned', heads: last.heads, removed: last.removed }])
     for (const { path } of last.files) rmSync(path, { force: true })
   }
 

@@ -10,7 +10,7 @@ import type { Caller } from '../calls/caller.ts'
 import type { ToolObserver } from '../calls/tool-observer.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
 import type { KnownSecrets } from '../lib/known-secrets.ts'
-import type { Candidate, Who } from './audit-row.ts'
+import type { Candidate, RowBody, Who } from './audit-row.ts'
 import { AuditWriter, type AuditWriterOptions } from './audit-writer.ts'
 
 interface CallRecord {
@@ -61,6 +61,8 @@ export interface Audit {
    * the end.
    */
   begin(call: CallRecord): OpenCall
+  /** Like `begin`, but under load one write to disk records all calls of an event loop round. */
+  beginTogether(call: CallRecord): Promise<OpenCall>
   /** Throws like `begin`. */
   decided(route: RouteRecord): void
   /** Why nothing can be recorded at the moment. */
@@ -83,6 +85,8 @@ const MAX_REQUEST = 4000
 const MAX_ARGUMENTS = 10_000
 const MAX_CANDIDATES = 10
 const CLOSING_ROUNDS = 50
+/** With fewer calls at a time, waiting for others would only cost time. */
+const BUSY = 4
 
 export function openAudit(options: AuditOptions): Audit {
   const writer = new AuditWriter({ ...options, family: 'calls' })
@@ -100,38 +104,40 @@ export function openAudit(options: AuditOptions): Audit {
     requestHash: request === undefined ? undefined : digest('sha256', request, 'hex'),
     requestLength: request?.length
   })
+  const beginRow = ({ caller, server, tool, args }: CallRecord): RowBody => {
+    const text = canonicalJson(args)
+    return {
+      kind: 'begin',
+      who: who(caller),
+      server,
+      tool: clean(tool, MAX_NAME),
+      argumentsHash: digest('sha256', text, 'hex'),
+      arguments: withArguments ? clean(text, MAX_ARGUMENTS) : undefined
+    }
+  }
+  const opened = (call: number, record: CallRecord, began: number): OpenCall =>
+    openCall(writer, { ...record, call }, ({ outcome, server = record.server, attempts = 1, calledMs: ms }) => {
+      open--
+      observer?.called?.({ server, door: record.caller.door, outcome, ms, attempts })
+      return since(began)
+    })
   return {
-    begin({ caller, server, tool, args }) {
+    begin(record) {
       const began = performance.now()
-      const text = canonicalJson(args)
-      const call = writer.write({
-        kind: 'begin',
-        who: who(caller),
-        server,
-        tool: clean(tool, MAX_NAME),
-        argumentsHash: argumentsHash(args),
-        arguments: withArguments ? clean(text, MAX_ARGUMENTS) : undefined
-      })
+      const call = writer.write(beginRow(record))
       open++
-      let isWaiting = false
-      const end = ({ outcome, code, server: other, attempts, calledMs, definitionChanged }: CallEnd) => {
+      return opened(call, record, began)
+    },
+    async beginTogether(record) {
+      if (open < BUSY) return this.begin(record)
+      const began = performance.now()
+      open++
+      try {
+        return opened(await writer.writeTogether(beginRow(record)), record, began)
+      } catch (error) {
         open--
-        const ms = since(began)
-        const answered = other === server ? undefined : other
-        writer.writeSoon({ kind: 'end', call, server: answered, outcome, code, attempts, definitionChanged, ms })
-        const called = { server: other ?? server, door: caller.door, outcome, ms: calledMs, attempts: attempts ?? 1 }
-        observer?.called?.(called)
+        throw error
       }
-      return Object.assign(end, {
-        waits() {
-          if (!isWaiting) writer.writeSoon({ kind: 'waits', call })
-          isWaiting = true
-        },
-        runs() {
-          if (isWaiting) writer.writeSoon({ kind: 'runs', call })
-          isWaiting = false
-        }
-      })
     },
     decided({ caller, by, request, candidates, outcome, server, tool, ms, code }) {
       routes.write({
@@ -157,6 +163,30 @@ export function openAudit(options: AuditOptions): Audit {
       routes.close(0)
     }
   }
+}
+
+/** `call` is the `seq` of its first row; `onEnd` returns how long it took. */
+function openCall(
+  writer: AuditWriter,
+  { call, server: chosen }: CallRecord & { call: number },
+  onEnd: (end: CallEnd) => number
+): OpenCall {
+  let isWaiting = false
+  const end = (ended: CallEnd) => {
+    const { outcome, code, attempts, definitionChanged } = ended
+    const server = ended.server === chosen ? undefined : ended.server
+    writer.writeSoon({ kind: 'end', call, server, outcome, code, attempts, definitionChanged, ms: onEnd(ended) })
+  }
+  return Object.assign(end, {
+    waits() {
+      if (!isWaiting) writer.writeSoon({ kind: 'waits', call })
+      isWaiting = true
+    },
+    runs() {
+      if (isWaiting) writer.writeSoon({ kind: 'runs', call })
+      isWaiting = false
+    }
+  })
 }
 
 /** SHA-256 of the arguments, whatever the order of their names. */

@@ -1,3 +1,4 @@
+import { partType } from '../../contract/stored-files.ts'
 import { plural } from '../lib/plural.ts'
 
 /** Far above what tools usually return; a server may send twice as much. */
@@ -19,8 +20,8 @@ export function boundContent(content: readonly unknown[]): unknown[] {
 }
 
 function shortened(part: unknown, size: number, room: number): string {
-  const { type, text } = (part ?? {}) as { type?: unknown; text?: unknown }
-  if (typeof text !== 'string') return `[${String(type ?? 'content').slice(0, 40)} of ${size} bytes left out]`
+  const { text } = (part ?? {}) as { text?: unknown }
+  if (typeof text !== 'string') return `[${partType(part)} of ${size} bytes left out]`
   // A character can take six bytes in JSON.
   const half = Math.floor(Math.max(0, room - 1000) / 12)
   const tail = half > 0 ? text.slice(-half) : ''

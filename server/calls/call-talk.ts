@@ -6,7 +6,7 @@ export interface Answer {
   values?: AnswerContent | undefined
 }
 
-/** What an MCP server says to the person while it works on a call, and what it asks. */
+/** The messages and questions of an MCP server to the person while it works on a call. */
 export interface CallTalk {
   progress(report: { progress: number; total?: number | undefined; message?: string | undefined }): void
   log(line: ServerLogLine): void

@@ -15,6 +15,8 @@ export interface ToolCallInput {
   talk?: CallTalk | undefined
   /** The target that its path must have, if it was approved for a certain file. Only the sandbox can check it. */
   expected?: ExpectedTarget | undefined
+  /** Called if a server's call fails. Returns the error to go on with. */
+  onFailure?: ((error: unknown) => Promise<unknown>) | undefined
   /** How many times approval was requested, including this time. */
   times?: number | undefined
 }
@@ -31,6 +33,8 @@ export interface ToolSource {
   readonly server: string
   /** Its name for people, if it is not the name of a server. */
   readonly title?: string
+  /** The servers that may run its calls if it can't. */
+  readonly alternatives?: readonly string[] | undefined
   list(asking: ListInput): Promise<ToolDefinitionInput[]>
   call(input: ToolCallInput): Promise<ToolResult>
 }

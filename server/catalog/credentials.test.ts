@@ -5,7 +5,8 @@ import { temporaryFolder } from '../../tests/support/temporary-folder.ts'
 import { openCredentials } from './credentials.ts'
 import { fillPlaceholders } from './placeholders.ts'
 
-const openSecrets = (options: Parameters<typeof openCredentials>[0]) => openCredentials(options).source()
+type Options = Omit<Parameters<typeof openCredentials>[0], 'ours'>
+const openSecrets = (options: Options, ours: string[] = []) => openCredentials({ ...options, ours }).source()
 const placeholder = (kind: string, name: string) => `\${${kind}:${name}}`
 
 function fileWith(text: string, mode = 0o600): string {
@@ -49,6 +50,19 @@ describe('credentials', () => {
     ['B=\nA=`"\'`', '"\'']
   ])('are read from every line that the platform reads whole (%j)', (text, value) => {
     expect(openSecrets({ file: fileWith(text), environment: {} }).secret('A')).toBe(value)
+  })
+
+  // Checked: if the names are not compared, the server gets the access token.
+  it('do not include our own secret settings, unless someone stored a value for servers', () => {
+    const environment = { AUTH_TOKEN: 'ours-1', OPENAI_API_KEY: 'ours-2' }
+    const source = openSecrets({ file: fileWith('OPENAI_API_KEY=theirs'), environment }, Object.keys(environment))
+    for (const text of [placeholder('env', 'AUTH_TOKEN'), placeholder('secret', 'AUTH_TOKEN')])
+      expect(() => fillPlaceholders('s', { KEY: text }, source)).toThrow(
+        /does not get \$\{\w+:AUTH_TOKEN\}.*secret setting/
+      )
+    expect(() => fillPlaceholders('s', { KEY: placeholder('env', 'OPENAI_API_KEY') }, source)).toThrow(/servers secret/)
+    const { values } = fillPlaceholders('s', { KEY: placeholder('secret', 'OPENAI_API_KEY') }, source)
+    expect(values).toEqual({ KEY: 'theirs' })
   })
 
   it('never appear in an error about the file', () => {

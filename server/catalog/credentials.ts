@@ -10,6 +10,8 @@ const MAX_BYTES = 1024 * 1024
 export interface CredentialsOptions {
   file: string | undefined
   environment: Record<string, string | undefined>
+  /** The names of our own secret settings. Servers don't get them from the environment. */
+  ours: readonly string[]
 }
 
 export interface Credentials {
@@ -35,15 +37,16 @@ const NOTHING: Stored = { common: {}, owners: {} }
  * Reads the file again whenever it has changed, so that a rotated secret needs no restart. `secret:` uses the file first, then the
  * environment.
  */
-export function openCredentials({ file, environment }: CredentialsOptions): Credentials {
+export function openCredentials({ file, environment, ours }: CredentialsOptions): Credentials {
   const read = file === undefined ? () => NOTHING : credentialsReader(file)
-  const env = (name: string) => own(environment, name)
+  const isOurs = (name: string) => ours.includes(name)
+  const env = (name: string) => (isOurs(name) ? undefined : own(environment, name))
   return {
     source(owner) {
       const { common, owners } = read()
       const theirs = owner === undefined ? undefined : own(owners, owner)
       const secret = (name: string) => (theirs && own(theirs, name)) ?? own(common, name) ?? env(name)
-      return { env, secret: (name) => (name.startsWith(MODEL_KEY) ? undefined : secret(name)) }
+      return { isOurs, env, secret: (name) => (name.startsWith(MODEL_KEY) ? undefined : secret(name)) }
     },
     modelKey: (name) => own(read().common, name),
     differsFor(owner, names) {

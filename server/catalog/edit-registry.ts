@@ -1,5 +1,5 @@
 import { applyEdits, findNodeAtLocation, modify, type Node, parseTree, stripComments } from 'jsonc-parser'
-import { AppError } from '../lib/errors.ts'
+import { AppError, hasCode } from '../lib/errors.ts'
 import { readSmallFile } from '../lib/files/read-small-file.ts'
 import { isRecord } from '../lib/is-record.ts'
 import { editFile } from './edit-file.ts'
@@ -108,8 +108,18 @@ export async function switchServer(file: string, name: string, on: boolean): Pro
 
 /** The entry as it is in the file now, with everything that the registry's reader would leave out. */
 export function rawServer(file: string, name: string): RawEntry {
-  const { servers } = listOf(readSmallFile(file, MAX_REGISTRY_BYTES, { anyKind: true }).replace(/^\uFEFF/, ''), file)
+  const { servers } = listOf(readText(file).replace(/^\uFEFF/, ''), file)
   return own(servers, name, file)
+}
+
+/** A file that does not exist yet has no servers. */
+function readText(file: string): string {
+  try {
+    return readSmallFile(file, MAX_REGISTRY_BYTES, { anyKind: true })
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return '{ "mcpServers": {} }'
+    throw error
+  }
 }
 
 /**

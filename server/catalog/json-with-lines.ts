@@ -9,10 +9,13 @@ export interface LocatedJson {
 
 export class JsonSyntaxError extends Error {
   readonly line: number
-  constructor(line: number, reason: string) {
+  /** "line 3, column 5" */
+  readonly place: string
+  constructor(line: number, column: number, reason: string) {
     super(reason)
     this.name = 'JsonSyntaxError'
     this.line = line
+    this.place = `line ${line}, column ${column}`
   }
 }
 
@@ -35,22 +38,22 @@ const REASONS: Record<string, string> = {
 export function parseJsonWithLines(source: string): LocatedJson {
   const text = source.replace(/^\uFEFF/, '')
   const lines = new Map<string, number>()
-  const checkDepth = (_at: number, _length: number, line: number, _column: number, path: () => unknown[]) => {
-    if (path().length >= MAX_DEPTH) throw new JsonSyntaxError(line + 1, `more than ${MAX_DEPTH} levels`)
+  const checkDepth = (_at: number, _length: number, line: number, column: number, path: () => unknown[]) => {
+    if (path().length >= MAX_DEPTH) throw new JsonSyntaxError(line + 1, column + 1, `more than ${MAX_DEPTH} levels`)
   }
   visit(
     text,
     {
       onObjectBegin: checkDepth,
       onArrayBegin: checkDepth,
-      onObjectProperty(name, _at, _length, line, _column, path) {
+      onObjectProperty(name, _at, _length, line, column, path) {
         const key = keyOf([...path(), name])
-        if (lines.has(key)) throw new JsonSyntaxError(line + 1, `"${name.slice(0, 80)}" occurs twice`)
+        if (lines.has(key)) throw new JsonSyntaxError(line + 1, column + 1, `"${name.slice(0, 80)}" occurs twice`)
         lines.set(key, line + 1)
       },
-      onError(code, at, _length, line) {
+      onError(code, at, _length, line, column) {
         const reason = REASONS[printParseErrorCode(code)] ?? 'this is not JSON'
-        throw new JsonSyntaxError(line + 1, at < text.length ? reason : 'the file ends too early')
+        throw new JsonSyntaxError(line + 1, column + 1, at < text.length ? reason : 'the file ends too early')
       }
     },
     LENIENT

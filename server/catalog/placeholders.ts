@@ -8,6 +8,8 @@ export interface SecretSource {
   /** Returns undefined if there is no value with this name. */
   secret(name: string): string | undefined
   env(name: string): string | undefined
+  /** Whether this is one of our own settings, which servers get only from the credentials file. */
+  isOurs?(name: string): boolean
 }
 
 export function hasPlaceholder(text: string): boolean {
@@ -59,7 +61,8 @@ export function fillPlaceholders(
         const [, kind = '', name = ''] = /^\$\{(secret|env):(.*)\}$/.exec(piece) ?? []
         if (kind === '') return piece.replace(ESCAPED, '${')
         const value = kind === 'secret' ? source.secret(name) : source.env(name)
-        if (value === undefined) throw missing(server, piece, kind)
+        if (value === undefined)
+          throw source.isOurs?.(name) ? refused(server, piece, name) : missing(server, piece, kind)
         // Node's own error message would quote it.
         if (UNFIT[place].test(value.trim())) throw unfit(server, piece, place)
         secrets.add(value)
@@ -78,6 +81,11 @@ function missing(server: string, placeholder: string, kind: string): AppError {
       : 'the environment'
   const message = `The server "${server}" needs ${placeholder}, which is not in ${where}.`
   return new AppError('unavailable', 'secret_missing', message, { details: { permanent: true } })
+}
+
+function refused(server: string, placeholder: string, name: string): AppError {
+  const message = `The server "${server}" does not get ${placeholder} from the environment: it is a secret setting of this program. If the server needs a value with this name, store one with "mcp-orchestrator servers secret ${name}", and write \${secret:${name}}.`
+  return new AppError('forbidden', 'secret_missing', message, { details: { permanent: true } })
 }
 
 function unfit(server: string, placeholder: string, place: 'env' | 'headers'): AppError {

@@ -88,11 +88,11 @@ describe('the registry', () => {
 
   // Checked: if duplicates are not checked, there is no error.
   it.each([
-    ['', /line 1: the file ends too early/],
-    ['{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', /line 1: "a" occurs twice/],
+    ['', /line 1, column 1: the file ends too early/],
+    ['{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', /line 1, column 40: "a" occurs twice/],
     ['{\n\n"mcpServers": [1,]\n}', /line 1: it needs an object "mcpServers"/],
-    ['{"mcpServers": {\n"a": "unfinished\n}}', /line 2: a text does not end/],
-    ['{"mcpServers": {}} {}', /line 1: something follows/],
+    ['{"mcpServers": {\n"a": "unfinished\n}}', /line 2, column 6: a text does not end/],
+    ['{"mcpServers": {}} {}', /line 1, column 20: something follows/],
     [`${'['.repeat(100)}`, /more than 64 levels/]
   ])('says where %j is malformed', (text, sentence) => {
     expect(() => readRegistry(text, 'mcp.json')).toThrow(sentence)

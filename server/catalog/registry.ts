@@ -71,13 +71,13 @@ function locate(text: string, file: string): LocatedJson {
   try {
     return parseJsonWithLines(text)
   } catch (error) {
-    if (error instanceof JsonSyntaxError) throw broken(file, error.line, error.message)
+    if (error instanceof JsonSyntaxError) throw broken(file, error.line, error.message, error.place)
     throw error
   }
 }
 
-function broken(file: string, line: number, reason: string): AppError {
-  return new AppError('invalid', 'registry_malformed', `${file}, line ${line}: ${reason}.`, { details: { line } })
+function broken(file: string, line: number, reason: string, place = `line ${line}`): AppError {
+  return new AppError('invalid', 'registry_malformed', `${file}, ${place}: ${reason}.`, { details: { line } })
 }
 
 export function describeProblem(file: string, { server, line, reason, fatal }: RegistryProblem): string {

@@ -1,5 +1,5 @@
 /**
- * What a person sees of a variable or a header before they accept an entry. The entry's author chooses names and values, so as little as
+ * A variable's or header's value, as shown to a person before they accept an entry. The entry's author chooses names and values, so as little as
  * possible is masked: only what has the form of a secret, and nothing that decides what is run or where data goes.
  */
 import type { ShownValue } from '../../contract/servers/servers.ts'
@@ -26,6 +26,18 @@ const PASSWORD_IN_ADDRESS = /(?<=^[a-z][a-z0-9+.-]{1,30}:\/\/[^\s/?#@:]{0,200}:)
 /** One word that is neither a path, an option nor an address. */
 const TOKEN = /^(?![/.~-])[\w.~+/=-]+$/
 const SCHEME = /^(Bearer|Basic|Token|ApiKey|Api-Key|Key|Digest|Negotiate|DPoP|AWS4-HMAC-SHA256) \S+$/i
+
+/** Parts of a place: the program makes an address of them. */
+const PLACE_PART =
+  /(^|_|-)(BASE|ORIGIN|(SUB)?DOMAIN|SITE|SHOP|TENANT|ACCOUNT|INSTANCE|REGION|ZONE|CLUSTER|REGISTRY|MIRROR|UPSTREAM|GATEWAY|BROKER|TARGET|REMOTE|CONFIG|PROFILE)(_?(NAME|ID|URL))?$/i
+/** An address, a host or a path. */
+const PLACE_VALUE = /:\/\/|^[/~.]|^[\w-]+(\.[\w-]+)*(\.[a-z]{2,}|:\d+)([:/]|$)/i
+
+/** Whether a variable or a header can lead the other values elsewhere. */
+export function decidesPlace(name: string, value: unknown): boolean {
+  if (LOADERS.test(name) || PLACE_NAME.test(name) || PLACE_PART.test(name)) return true
+  return typeof value === 'string' && PLACE_VALUE.test(value)
+}
 
 export function shownValue(name: string, value: string): ShownValue {
   if (isPlaceholder(value)) return { name, placeholder: value, value: null, looksSecret: false }

@@ -45,7 +45,7 @@ function linesWithout(text: string, name: string): string {
 
 /** Throws if the file can't be used. Secrets in the environment don't count. */
 function secretsIn(file: string) {
-  return openCredentials({ file, environment: {} }).source()
+  return openCredentials({ file, environment: {}, ours: [] }).source()
 }
 
 function isJson(text: string): boolean {

@@ -92,7 +92,7 @@ function requestText({ request, requestHash, requestLength }: AuditEntry): strin
 
 function prunedText({ rows, calls, fromSeq, toSeq, fromAt, toAt }: PrunedRows): string {
   const limits = 'AUDIT_MAX_MB, AUDIT_ROUTES_MAX_MB, RETENTION_DAYS'
-  return `pruned: ${rows} rows, ${calls} of them calls (seq ${fromSeq} to ${toSeq}, ${fromAt} to ${toAt}), by ${limits}`
+  return `pruned: ${plural(rows, 'row')}, with ${plural(calls, 'call')} (seq ${fromSeq} to ${toSeq}, ${fromAt} to ${toAt}), by ${limits}`
 }
 
 function readFilter(flags: CommandInput['flags']): AuditFilter {

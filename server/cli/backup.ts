@@ -20,6 +20,7 @@ const TAIL_BYTES = 64 * 1024
 export const backupCommand: Command = {
   name: 'backup',
   summary: 'copy conversations, files and audit log to a new folder; servers can keep running',
+  mainSettings: ['DATA_DIR', 'REDIS_URL', 'DEPLOYMENT', 'MCP_CONFIG', 'CREDENTIALS_FILE'],
   flags: {
     to: { type: 'string', help: 'the folder to create; it must be empty or not exist' },
     'with-secrets': { type: 'boolean', help: 'also copy mcp.json, the credentials file and OAuth logins' }
@@ -49,6 +50,9 @@ export const backupCommand: Command = {
       `${plural(backup.count, 'file')} ${backup.count === 1 ? 'is' : 'are'} in ${dir}. Restore them with: mcp-orchestrator restore ${dir} --data-dir NEW-FOLDER`
     )
     if (!withSecrets) say('Not copied: mcp.json, the credentials file, OAuth logins (--with-secrets copies them).')
+    if (settings.CHECKPOINT_STORE) {
+      say(`Not copied: the files of sessions in ${settings.CHECKPOINT_STORE}. Copy the bucket too, after this.`)
+    }
     if (restless.length === 0) return 0
     say(`Skipped the files of ${plural(restless.length, 'session')}, which kept changing: try again later.`)
     return 1

@@ -72,7 +72,7 @@ describe('the engine proxy', { timeout: 60_000 }, () => {
     expect(await answers(path)).toBe(true)
   })
 
-  // Checked: when only the HTTP server was closed, it outlived two of them with a stream open.
+  // Checked: if only the HTTP server is closed, the proxy keeps running while a stream is open.
   it('ends on SIGTERM, and closes every stream that it has joined', async () => {
     const [path, engineSocket] = [join(dir, 'proxy.sock'), join(dir, 'engine.sock')]
     const Id = 'a'.repeat(64)

@@ -16,6 +16,7 @@ const GRACE_MS = 1000
 export const engineProxyCommand: Command = {
   name: 'engine-proxy',
   summary: 'run a proxy that allows only the engine calls that sandboxes need; point DOCKER_HOST of serve at it',
+  mainSettings: ['SANDBOX_UIDS', 'SANDBOX_RUNTIME', 'LOG_LEVEL'],
   flags: {
     listen: { type: 'string', help: 'path of the socket to create' },
     engine: { type: 'string', help: `socket of the engine (${ENGINE_SOCKET})` },

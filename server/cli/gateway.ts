@@ -14,15 +14,19 @@ export const gatewayCommand: Command = {
     'DATA_DIR',
     'CREDENTIALS_FILE',
     'GATEWAY_EXPOSE',
+    'GATEWAY_CODE',
     'REDIS_URL',
     'APPROVAL_WAIT_SECONDS',
     'CHANGED_TOOLS',
     'AUDIT_ARGUMENTS',
+    'METRICS_FILE',
     'LOG_LEVEL'
   ],
   defaults: userDefaults,
   ignoresDotenv: true,
-  async run(settings) {
+  flags: { code: { type: 'boolean', help: 'also offer run_code, which runs a program in a sandbox (experimental)' } },
+  async run(given, { flags }) {
+    const settings = flags.code === true ? { ...given, GATEWAY_CODE: 'true' as const } : given
     refuseNesting(process.env, settings.MCP_CONFIG)
     const logger = createLogger(settings.LOG_LEVEL)
     const optionalRegistry = settings.MCP_CONFIG === userDefaults(process.env).MCP_CONFIG

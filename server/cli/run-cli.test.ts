@@ -1,5 +1,6 @@
 import { afterEach, expect, it, vi } from 'vitest'
 import type { Command } from './command.ts'
+import { doctorCommand } from './doctor/doctor.ts'
 import { gatewayCommand } from './gateway.ts'
 import { runCli } from './run-cli.ts'
 import { serversCommand } from './servers/servers.ts'
@@ -58,4 +59,7 @@ it('shows the help of one action only, and where all settings are listed', async
   expect(await runCli(['gateway', '--help'], [gatewayCommand])).toBe(0)
   expect(out).toMatch(/--config [\s\S]*--expose [\s\S]*All settings: mcp-orchestrator serve --help/)
   expect(out.split('\n').length).toBeLessThan(20)
+  out = ''
+  expect(await runCli(['doctor', '--help'], [doctorCommand])).toBe(0)
+  expect(out.split('\n').length).toBeLessThan(25)
 })

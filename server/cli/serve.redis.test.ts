@@ -46,7 +46,7 @@ describe('a server with Redis that can not start', () => {
     const dir = folder()
     writeFileSync(join(dir, 'mcp.json'), '{ "mcpServers": {')
     const { code, stderr } = await failingServe(dir, {})
-    expect(JSON.parse(stderr).msg).toMatch(/mcp\.json, line 1: /)
+    expect(JSON.parse(stderr).msg).toMatch(/mcp\.json, line 1\b/)
     expect(code).toBe(2)
   })
 

@@ -50,7 +50,7 @@ it('waits for a Redis that is not running yet, says so, and stops on Ctrl-C', { 
   expect(said).not.toContain('until it does')
 })
 
-// Checked with Node's recursive mkdir: neither of them ends.
+// Checked: with Node's recursive mkdir, neither of them ends.
 it.skipIf(process.platform !== 'linux').each([
   ['serve', 'stderr', /The data folder \/proc\/nowhere\/data can't be locked \(ENOENT[^)]*\); check DATA_DIR/],
   [

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type App, createApp } from '../app/app.ts'
+import { registerServe } from '../app/gateway/registration.ts'
+import type { Settings } from '../config/settings.ts'
 import { isAppError } from '../lib/errors.ts'
 import { createLogger } from '../lib/logger.ts'
 import { flushRepeatedLines } from '../lib/repeated-lines.ts'
@@ -35,7 +37,7 @@ export const serveCommand: Command = {
     const patience = { ms: REDIS_WAIT_MS, signal: signals.stopping }
     const start = { patience, instanceId, acceptDataDir: flags['accept-data-dir'] === true }
     try {
-      return await runApp(await createApp(settings, logger, process.env, start), signals, announce)
+      return await runApp(await createApp(settings, logger, process.env, start), settings, signals, announce)
     } catch (error) {
       if (!signals.stopping.aborted || !isAppError(error, 'store_unavailable')) throw error
       announce('Stopped before it was ready.')
@@ -56,9 +58,14 @@ function announcer(instance: string): Announce {
   return (sentence, fields = {}, level = 'info') => logger[level](fields, sentence)
 }
 
-async function runApp(app: App, signals: StopSignals, announce: Announce): Promise<number> {
+async function runApp(app: App, settings: Settings, signals: StopSignals, announce: Announce): Promise<number> {
   let seconds = 0
-  const started = app.start().then(() => announce(`MCP Orchestrator is at ${app.url()}`, { url: app.url() }))
+  let unregister = () => {}
+  const started = app.start().then(() => {
+    // From now on, the stdio gateway of this user finds it.
+    unregister = registerServe(settings, process.env)
+    announce(`MCP Orchestrator is at ${app.url()}`, { url: app.url() })
+  })
   try {
     // Signals also work during startup.
     await Promise.race([started, signals.stop])
@@ -66,6 +73,7 @@ async function runApp(app: App, signals: StopSignals, announce: Announce): Promi
     announce('Stopping: saving files and removing sandboxes …')
   } finally {
     started.catch(() => {})
+    unregister()
     seconds = await stopInTime(app, signals, announce)
   }
   const isSaved = app.ending().unsaved.length === 0

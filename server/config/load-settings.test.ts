@@ -77,7 +77,7 @@ describe('loadSettings', () => {
     ['AUTH_TOKEN', 'short', /^AUTH_TOKEN must have/],
     ['AUTH_TOKEN', '$(openssl rand -hex 32)', /^AUTH_TOKEN contains a shell expression/],
     ['ADMIN_TOKEN', 'short', /^ADMIN_TOKEN must have/],
-    ['EMBEDDING_MODEL', 'small', /^EMBEDDING_MODEL must be openai\/MODEL or/],
+    ['EMBEDDING_MODEL', 'small', /^EMBEDDING_MODEL must be openai\/MODEL, openai-compatible\/MODEL or/],
     ['EMBEDDING_MODEL', 'openai/small', /^EMBEDDING_MODEL is .* set OPENAI_API_KEY too/]
   ])('stops at %s=%s with a sentence', (name, value, sentence) => {
     expect(() => loadSettings({ env: { [name]: value } })).toThrow(sentence)

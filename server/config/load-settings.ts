@@ -91,10 +91,14 @@ function checkTogether(settings: Settings): void {
     const message = `APPROVAL_MODE is "${settings.APPROVAL_MODE}", which needs SANDBOX_NETWORK none: what a command does in a network can't be discarded.`
     throw new AppError('invalid', 'invalid_setting', message)
   }
+  if (Boolean(settings.AWS_ACCESS_KEY_ID) !== Boolean(settings.AWS_SECRET_ACCESS_KEY) && settings.CHECKPOINT_STORE) {
+    const message = 'AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY belong together: set both, or neither.'
+    throw new AppError('invalid', 'invalid_setting', message)
+  }
   const { EMBEDDING_MODEL: embedding, OPENAI_API_KEY: key, OPENAI_COMPATIBLE_BASE_URL: server } = settings
   const lacking = embedding?.startsWith('openai/')
     ? !key && 'OPENAI_API_KEY'
-    : embedding && !server && 'OPENAI_COMPATIBLE_BASE_URL'
+    : embedding?.startsWith('openai-compatible/') && !server && 'OPENAI_COMPATIBLE_BASE_URL'
   if (lacking) {
     throw new AppError('invalid', 'invalid_setting', `EMBEDDING_MODEL is "${embedding}": set ${lacking} too.`)
   }

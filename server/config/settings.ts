@@ -56,6 +56,20 @@ export const SETTINGS = {
     'default',
     'name of this deployment; a prefix of its keys in Redis'
   ),
+  CHECKPOINT_STORE: optional(
+    matching(/^s3:\/\/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](\/[\w.-]+)*\/?$/, 's3://BUCKET or s3://BUCKET/PREFIX'),
+    'bucket for the saved files of sessions, in place of DATA_DIR, so that instances need no shared folder'
+  ),
+  CHECKPOINT_CACHE_MB: given(megabytes, 1024, 'maximum size of the copies of such files in DATA_DIR'),
+  S3_ENDPOINT: optional(address, 'address of the S3 service, if it is not the one of AWS'),
+  S3_REGION: given(matching(/^[\w-]{1,40}$/, 'a region such as us-east-1'), 'us-east-1', 'region of the bucket'),
+  S3_PATH_STYLE: optional(
+    oneOf('true', 'false'),
+    'whether the name of the bucket is in the path, not in the host name; true if S3_ENDPOINT is set'
+  ),
+  AWS_ACCESS_KEY_ID: secret('key for the bucket; without it, the role of the machine or pod is used'),
+  AWS_SECRET_ACCESS_KEY: secret('secret of that key'),
+  AWS_SESSION_TOKEN: secret('token of that key, if it is a temporary one'),
   MCP_CONFIG: given(text, './mcp.json', 'file with the MCP servers', { flag: 'config' }),
   CREDENTIALS_FILE: optional(text, 'file with the secrets that mcp.json refers to'),
   AUTH_TOKEN: secret('access token that everyone must send; needed if HOST is not loopback'),
@@ -79,8 +93,11 @@ export const SETTINGS = {
   OPENAI_BASE_URL: optional(address, 'address of the API, with /v1'),
   OPENAI_COMPATIBLE_BASE_URL: optional(address, 'address of the API, with /v1'),
   EMBEDDING_MODEL: optional(
-    matching(/^openai(-compatible)?\/\S{1,200}$/, 'openai/MODEL or openai-compatible/MODEL'),
-    'also routes requests by meaning and in other languages; sends requests and tool descriptions to that provider'
+    matching(
+      /^(openai(-compatible)?\/\S{1,200}|local\/minilm)$/,
+      'openai/MODEL, openai-compatible/MODEL or local/minilm'
+    ),
+    'also routes requests by meaning: local/minilm on this machine (see the command embeddings), or a provider, which gets requests and tool descriptions'
   ),
   ROUTING_EXAMPLES: given(
     oneOf('true', 'false'),
@@ -145,6 +162,11 @@ export const SETTINGS = {
   MAX_UPLOAD_MB: given(whole(1, 1024), UPLOAD_MB, 'maximum size of an uploaded file'),
   MAX_STEPS: given(whole(1, 10_000), 50, 'maximum number of model steps in one turn'),
   MAX_OUTPUT_TOKENS: optional(whole(1, 10_000_000), 'maximum output of one model step'),
+  MAX_CHAT_TOOLS: given(
+    whole(8, 10_000),
+    40,
+    'maximum number of tools that a model is offered in the chat; it finds and runs the others through two tools'
+  ),
   GENERATED_TITLES: given(
     oneOf('true', 'false'),
     'true',
@@ -181,17 +203,28 @@ export const SETTINGS = {
   MCP_REQUESTS_PER_MINUTE: given(
     whole(1, 10_000_000),
     1200,
-    'maximum number of requests to /mcp per client; five times as many per address'
+    'maximum number of requests to /mcp per client; browsers without sessions share five times as many per address'
   ),
   GATEWAY_EXPOSE: optional(
     text,
     "all, or the name of a server: clients see its own tools instead of the gateway's four",
     { flag: 'expose' }
   ),
+  METRICS_FILE: optional(text, 'file for the metrics of the stdio gateway, as text for Prometheus'),
+  GATEWAY_CODE: given(
+    oneOf('true', 'false'),
+    'false',
+    'true: clients also get run_code, which runs a program in a sandbox (experimental; needs a container engine)'
+  ),
   LOG_LEVEL: given(oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'), 'info', 'how much is logged')
 } as const
 
 export type SettingName = keyof typeof SETTINGS
+
+export const SECRET_SETTINGS = (Object.keys(SETTINGS) as SettingName[]).filter((name) => {
+  const setting: Setting<unknown> = SETTINGS[name]
+  return setting.secret === true
+})
 type ValueOf<S> = S extends { parse: ParseValue<infer T> } ? T : never
 type IsGiven<S> = S extends { fallback: unknown } ? true : false
 

@@ -42,7 +42,8 @@ export async function openTestConnections(
     index,
     credentials: openCredentials({
       file: options.credentials,
-      environment: { PATH: process.env.PATH, FROM_OUTSIDE: 'outside-value' }
+      environment: { PATH: process.env.PATH, FROM_OUTSIDE: 'outside-value' },
+      ours: []
     }),
     environment: { PATH: process.env.PATH, HOME: dir, GATEWAY_ONLY: 'gateway-secret' },
     logDir: join(dir, 'logs'),

@@ -164,7 +164,7 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     expect((await tells).message).toMatch(/did not start: .*\[secret\]/)
     expect((await tells).message).not.toMatch(/b4dpassw|pa55word/)
     expect((await absent).message).toMatch(/Error: Cannot find module '\/nowhere\.js' \(.*See its log\.$/)
-    expect((await hang).message).toMatch(/"hang" to start \(2 tries; "timeoutMs" gives each 500 ms\)/)
+    expect((await hang).message).toMatch(/"hang" runs, but did not answer within 400 ms \("timeoutMs\.start"\)\./)
     await call('crash', 'x').catch(() => {})
     const resting = await call('crash', 'x').catch((error) => error)
     expect(resting).toMatchObject({ code: 'server_resting' })

@@ -11,14 +11,14 @@ import type { Credentials } from '../catalog/credentials.ts'
 import type { Grants } from '../catalog/grants.ts'
 import { secretNames } from '../catalog/placeholders.ts'
 import { type ServerEntry, valuesOf } from '../catalog/server-entry.ts'
-import type { ServerAbout, StoredTool } from '../catalog/stored-tools.ts'
+import type { StoredTool } from '../catalog/stored-tools.ts'
 import { AppError, messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
+import { StartGate } from '../lib/waiting/start-gate.ts'
 import type { ChildContainers } from '../sandbox/child-port.ts'
 import { CallScopes } from './asking/call-scopes.ts'
 import { capabilityKey, type Peer } from './asking/peer.ts'
 import { Denials } from './denials.ts'
-import type { LiveServer } from './live-server.ts'
 import type { OurPlaces } from './local/child-covers.ts'
 import { ChildProcesses, EXPOSED } from './local/child-processes.ts'
 import type { PeerSocket, Sender } from './local/peer-process.ts'
@@ -28,7 +28,6 @@ import { ServerConnection } from './server-connection.ts'
 import { ServerLog, serverLogFile } from './server-log.ts'
 import { ServerPool } from './server-pool.ts'
 import { combine, type PoolState, type ServerState } from './server-state.ts'
-import { StartGate } from './start-gate.ts'
 import type { ToolRecords } from './tool-records.ts'
 import { toldToMembers } from './wire/call-failure.ts'
 import type { CallInput, RawResult, RequestInput } from './wire/call-input.ts'
@@ -61,7 +60,6 @@ export interface ConnectionsOptions {
 /** Shown to everyone in place of an error that may quote one owner's data. */
 const FAILED_FOR_OWNER = 'It failed for an owner with credentials of their own.'
 const STARTING_AT_ONCE = 4
-const MAX_TEXT = 20_000
 /** Maximum number of owners or clients with connections of their own to one server. */
 const MAX_SCOPES = 64
 
@@ -192,15 +190,23 @@ export class Connections {
   }
 
   /** Closes the lane of a client that is gone. */
-  release(connection: string): void {
-    this.#peers.delete(connection)
-    for (const entryPools of this.#entryPools.values()) {
-      for (const [scope, { pool }] of entryPools.pools) {
-        if (!scope.endsWith(`\n${connection}`)) continue
-        entryPools.pools.delete(scope)
-        this.#retire(pool)
-      }
+  release(lane: string): void {
+    this.#peers.delete(lane)
+    for (const { pools, scope, pool } of this.#poolsIn(lane)) {
+      pools.delete(scope)
+      this.#retire(pool)
     }
+  }
+
+  /** Stops the idle servers of a lane; the next call starts them again. */
+  rest(lane: string): void {
+    for (const { pool } of this.#poolsIn(lane)) if (pool.busy === 0) void pool.stop()
+  }
+
+  #poolsIn(lane: string) {
+    return [...this.#entryPools.values()].flatMap(({ pools }) =>
+      [...pools].flatMap(([scope, { pool }]) => (scope.endsWith(`\n${lane}`) ? [{ pools, scope, pool }] : []))
+    )
   }
 
   #retire(pool: ServerPool): void {
@@ -288,7 +294,7 @@ export class Connections {
         tell: (code, reason) => (this.#options.hidesReasons ? toldToMembers(entry.name, code, reason) : reason),
         toolsSeen: () => index.tools(entry.name)?.length ?? 0,
         gate: this.#gate,
-        open: (signal, onToolsChanged) => {
+        open: (signal, onToolsChanged, answersBy, onOvertime) => {
           const revision = index.revision(entry.name)
           peer = isChat ? new CallScopes() : this.#peers.get(laneId ?? '')
           const processes = this.#processes
@@ -296,7 +302,7 @@ export class Connections {
             this.#containers ??= this.#options.openContainers()
             return this.#containers
           }
-          const places = { processes, containers, secrets, login, log }
+          const places = { processes, containers, secrets, login, log, answersBy, onOvertime }
           const checkGrant = (granted: ServerEntry) => this.#options.grants?.check(granted)
           const options = { ...places, checkGrant, entry, version, revision, signal, onToolsChanged, onDenied, peer }
           const about = { attributes: { server: entry.name } }
@@ -304,7 +310,7 @@ export class Connections {
         },
         onListed: (tools, { live, startMs }) => {
           if (startMs !== undefined) observer?.started?.(entry.name, startMs, starts++ > 0)
-          const details = live ? { revision: live.revision, about: aboutOf(live), ...(startMs ? { startMs } : {}) } : {}
+          const details = live ? { revision: live.revision, about: live.about, ...(startMs ? { startMs } : {}) } : {}
           index.listed(entry, tools, details, peer ? capabilityKey(peer.capabilities) : '')
           if (live) peer?.onOpened(entry.name, live)
         },
@@ -335,13 +341,6 @@ function makeRoom({ entry, pools }: EntryPools, retire: (pool: ServerPool) => vo
 
 function withoutWords({ lastError, ...state }: ServerState): ServerState {
   return { ...state, ...(lastError ? { lastError: { at: lastError.at, message: FAILED_FOR_OWNER } } : {}) }
-}
-
-function aboutOf({ capabilities, instructions }: LiveServer): ServerAbout {
-  return {
-    capabilities: { ...capabilities },
-    ...(instructions ? { instructions: instructions.slice(0, MAX_TEXT) } : {})
-  }
 }
 
 export function unknownServer(server: string): AppError {

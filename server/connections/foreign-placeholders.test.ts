@@ -8,7 +8,7 @@ afterEach(() => Promise.all(opened.splice(0).map((one) => one.close())))
 const of = (text: string) => `\${${text}}`
 
 describe('placeholders of other clients', () => {
-  // Checked: if nobody checks, the server gets the placeholder, or the address is called.
+  // Checked: without the check, the server gets the placeholder, or the address is called.
   it.each([
     ['a variable', child('steady', [], { env: { API_KEY: of('API_KEY') } })],
     ['a default', child('steady', [], { env: { API_KEY: `x-${of('API_KEY:-none')}` } })],

@@ -39,6 +39,25 @@ describe('instances of one server', { timeout: 60_000 }, () => {
     expect(connections.state('a')).toMatchObject({ state: 'running', starts: 3, busy: 0, breaker: 'closed' })
   })
 
+  it('that start hold no call that another one can take', async () => {
+    const first = fresh('first')
+    const { call, instances } = await open({ a: child('who-slow', [first], { instances: 2 }) })
+    const file = fresh('go')
+    const held = call('a', 'hold', { file })
+    await eventually('the first to run', () => instances()[0]?.state === 'running')
+    // The second instance never answers until its file is there; it may keep one of these calls.
+    const calls = Array.from({ length: 6 }, () => call('a', 'who'))
+    await eventually('the second to start', () => instances()[1]?.state === 'starting')
+    const done = { count: 0 }
+    for (const one of calls) void one.then(() => done.count++)
+    writeFileSync(file, '')
+    await held
+    await eventually('all but one to be done', () => done.count === 5)
+    expect(instances()).toMatchObject([{ state: 'running' }, { state: 'starting', busy: 1 }])
+    writeFileSync(`${first}.second`, '')
+    await Promise.all(calls)
+  })
+
   it('that can not start do not affect those that run', async () => {
     const { call, connections, instances } = await open({ a: child('who', [fresh('only')], { instances: 2 }) })
     const file = fresh('go')

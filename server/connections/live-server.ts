@@ -8,7 +8,7 @@ import {
   StreamableHTTPClientTransport
 } from '@modelcontextprotocol/client'
 import type { ServerEntry } from '../catalog/server-entry.ts'
-import type { StoredTool } from '../catalog/stored-tools.ts'
+import type { ServerAbout, StoredTool } from '../catalog/stored-tools.ts'
 import { AppError } from '../lib/errors.ts'
 import { withDeadline } from '../lib/waiting/deadline.ts'
 import { answerRounds } from './asking/answer-rounds.ts'
@@ -23,6 +23,7 @@ import { rawResult } from './wire/raw-result.ts'
 import { readTools } from './wire/read-tools.ts'
 
 const MAX_PAGES = 64
+const MAX_TEXT = 20_000
 const MAX_TOOLS = 1000
 const PULSE_MS = 3000
 const END_SESSION_MS = 1000
@@ -77,6 +78,12 @@ export class LiveServer {
 
   get instructions(): string | undefined {
     return this.#client.getInstructions()
+  }
+
+  /** What is remembered about it, besides its tools. */
+  get about(): ServerAbout {
+    const instructions = this.instructions?.slice(0, MAX_TEXT)
+    return { capabilities: { ...this.capabilities }, ...(instructions ? { instructions } : {}) }
   }
 
   get endReason(): string | undefined {

@@ -19,8 +19,10 @@ import { LiveServer } from './live-server.ts'
 import type { ChildProcesses } from './local/child-processes.ts'
 import { ChildTransport } from './local/child-transport.ts'
 import { startInSandbox } from './local/start-in-sandbox.ts'
+import { watchProgress } from './local/start-progress.ts'
 import { boundedFetch } from './remote/bounded-fetch.ts'
 import type { ServerLog } from './server-log.ts'
+import { PROGRESS_MS, withOvertime } from './start-budget.ts'
 import type { KnownRevision } from './tool-records.ts'
 import { callFailure } from './wire/call-failure.ts'
 import { causeLine } from './wire/cause-line.ts'
@@ -41,6 +43,10 @@ export interface OpenServerOptions {
   /** The revision found earlier. */
   revision?: KnownRevision | undefined
   signal: AbortSignal
+  /** When the server must have answered, however often it is tried, in the time of `performance.now()`. */
+  answersBy: number
+  /** Called if it has not answered by then, but still makes progress. */
+  onOvertime?: (() => void) | undefined
   onToolsChanged(): void
   /** Called when the server was refused a connection that its entry does not allow. */
   onDenied(target: string, reason: string): void
@@ -50,6 +56,8 @@ export interface OpenServerOptions {
 
 /** An old server that does not answer the probe costs this much, once: the result is remembered. */
 const PROBE_MS = 4000
+/** Longer than any start: our own deadline comes first. */
+const CONNECT_MS = 900_000
 
 /**
  * Starts or reaches a server, initializes it in the revision that it speaks, and lists its tools. If it fails, it leaves nothing
@@ -73,7 +81,7 @@ export async function openServer(options: OpenServerOptions): Promise<LiveServer
           'isolation_unavailable',
           'isolation_undecided'
         ].includes(error.code))
-    if (options.signal.aborted || hopeless) throw error
+    if (options.signal.aborted || hopeless || leftMs(options) === 0) throw error
     // The server may have been updated since; or it was never probed and dies of the probe.
     if (known?.kind === 'modern') return connect(options, undefined)
     if (known === undefined && options.entry.kind === 'local') return connect(options, { kind: 'legacy' })
@@ -101,8 +109,13 @@ async function connect(options: OpenServerOptions, prior: PriorDiscovery | undef
   try {
     // The deadline may have passed while the process was created.
     signal.throwIfAborted()
-    await client.connect(transport, { timeout: entry.timeouts.startMs, signal, ...(prior ? { prior } : {}) })
+    const ms = Math.max(1, leftMs(options))
+    const deadline = { what: `the server "${entry.name}" to answer`, ms, signal, code: 'server_start_timeout' }
     const child = transport instanceof ChildTransport ? transport : undefined
+    // The SDK gives the probe and the initialization a time each; together they have no more than this deadline.
+    await withOvertime(deadline, overtimeOf(options, child, ms), (inner) =>
+      client.connect(transport, { timeout: CONNECT_MS, signal: inner, ...(prior ? { prior } : {}) })
+    )
     const scopes = peer instanceof CallScopes ? peer : undefined
     const live = new LiveServer(entry, client, child, (text) => options.log.redact(text), scopes)
     await live.list(signal)
@@ -116,6 +129,19 @@ async function connect(options: OpenServerOptions, prior: PriorDiscovery | undef
     throw startFailure(options, transport, error)
   } finally {
     signal.removeEventListener('abort', onAbort)
+  }
+}
+
+/** Whether a child that has not answered in time may go on. Looks for progress in the last seconds before each check. */
+function overtimeOf({ log, onOvertime }: OpenServerOptions, child: ChildTransport | undefined, ms: number) {
+  // In less time, the start of the process itself would look like progress.
+  if (child === undefined || onOvertime === undefined || ms < 1.5 * PROGRESS_MS) return () => false
+  const isWorking = watchProgress(() => log.written, child.pid ?? 0)
+  setTimeout(isWorking, ms - PROGRESS_MS).unref()
+  return () => {
+    const goesOn = child.isOpen && isWorking()
+    if (goesOn) onOvertime()
+    return goesOn
   }
 }
 
@@ -187,9 +213,20 @@ function freshHeaders(opened: Record<string, string>, fresh: () => Record<string
   }
 }
 
+function leftMs({ answersBy }: OpenServerOptions): number {
+  return Math.max(0, Math.round(answersBy - performance.now()))
+}
+
 function startFailure({ entry, log, signal }: OpenServerOptions, transport: Transport, error: unknown): AppError {
   if (isAppError(signal.reason)) return signal.reason
   const failure = callFailure(entry.name, 'the initialization', error)
+  if (isAppError(error, 'server_start_timeout') || (failure.code === 'child_timeout' && !isAppError(error))) {
+    const isLocal = transport instanceof ChildTransport
+    const cause = isLocal ? causeLine(log.sinceStart()) : undefined
+    const said = cause === undefined ? '' : ` It wrote: ${cause.replace(/\.$/, '')}.`
+    const message = `The server "${entry.name}"${isLocal ? ' runs, but' : ''} did not answer within ${entry.timeouts.startMs} ms ("timeoutMs.start").${said}`
+    return new AppError('timeout', 'server_start_timeout', message, { cause: error, details: { sent: false } })
+  }
   if (failure.code !== 'child_lost' || !(transport instanceof ChildTransport)) return failure
   const why = transport.reason ?? messageOf(error)
   const cause = causeLine(log.sinceStart())

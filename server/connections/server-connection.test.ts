@@ -3,10 +3,10 @@ import { afterEach, expect, it, vi } from 'vitest'
 import { readEntry } from '../catalog/read-entry.ts'
 import { AppError } from '../lib/errors.ts'
 import { silentLogger } from '../lib/logger.ts'
+import { StartGate } from '../lib/waiting/start-gate.ts'
 import { LiveServer } from './live-server.ts'
 import { ServerConnection } from './server-connection.ts'
 import { ServerLog } from './server-log.ts'
-import { StartGate } from './start-gate.ts'
 
 afterEach(() => void vi.useRealTimers())
 
@@ -120,5 +120,79 @@ it('refuses calls for a while when five in a row have hung, although the server 
   await vi.advanceTimersByTimeAsync(2000)
   await expect(call()).resolves.toMatchObject({ attempts: 1 })
   expect(connection.state.breaker).toBe('closed')
+  await connection.stop()
+})
+
+// Checked: with a deadline for each try, it opens twice.
+it.each([
+  ['never answers', 40_000, 1, 'server_start_timeout'],
+  ['fails at once', 0, 2, 'server_failed'],
+  ['fails when most of the time is over', 29_000, 1, 'server_failed']
+])('gives all tries of a start one deadline: a server that %s', async (_, ms, tries, code) => {
+  vi.useFakeTimers()
+  const entry = readEntry('slow', { command: 'none' }, 0)
+  const opened: number[] = []
+  const connection = new ServerConnection({
+    entry,
+    log: new ServerLog(undefined),
+    logger: silentLogger,
+    toolsSeen: () => 0,
+    gate: new StartGate(1),
+    open: async (signal, _changed, answersBy) => {
+      opened.push(Math.round(answersBy - performance.now()))
+      if (code === 'server_failed') {
+        if (ms > 0) await new Promise((done) => setTimeout(done, ms))
+        throw new AppError('unavailable', 'server_failed', 'It ended.')
+      }
+      return new Promise((_done, fail) => signal.addEventListener('abort', () => fail(signal.reason)))
+    },
+    onListed: () => {},
+    onFailed: () => {}
+  })
+  const failed = connection.list(new AbortController().signal).catch((error) => error)
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(await failed).toMatchObject({ code })
+  expect(opened).toEqual(Array(tries).fill(30_000))
+  await connection.stop()
+})
+
+// Without overtime, the start would be ended at its deadline, and the next call would begin another one.
+it('lets a start that makes progress go on in the background, and says so', async () => {
+  vi.useFakeTimers()
+  const entry = readEntry('slow', { command: 'none' }, 0)
+  let starts = 0
+  const gate = new StartGate(1)
+  const { promise: answered, resolve: answer } = Promise.withResolvers<LiveServer>()
+  const connection = new ServerConnection({
+    ...{ entry, gate, log: new ServerLog(undefined), logger: silentLogger, toolsSeen: () => 0 },
+    open: async (signal, _changed, answersBy, onOvertime) => {
+      starts++
+      setTimeout(onOvertime, answersBy - performance.now())
+      const ended = new Promise<never>((_, fail) => signal.addEventListener('abort', () => fail(signal.reason)))
+      return Promise.race([answered, ended])
+    },
+    onListed: () => {},
+    onFailed: () => {}
+  })
+  const list = () => connection.list(new AbortController().signal).catch((error) => error)
+  const first = list()
+  await vi.advanceTimersByTimeAsync(29_000)
+  let isOtherStarted = false
+  void gate.run(async () => {
+    isOtherStarted = true
+  })
+  expect(isOtherStarted).toBe(false)
+  await vi.advanceTimersByTimeAsync(2000)
+  const error = await first
+  expect(error).toMatchObject({ code: 'server_starting', details: { sent: false } })
+  expect(error.message).toContain('goes on starting in the background')
+  // It keeps no other server from starting, and a later call gets the same answer at once.
+  expect(isOtherStarted).toBe(true)
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(await list()).toMatchObject({ code: 'server_starting' })
+  answer(new LiveServer(entry, new Client({ name: 'test', version: '1' }), undefined, (text) => text))
+  await vi.advanceTimersByTimeAsync(1)
+  expect(await list()).toEqual([])
+  expect([starts, connection.state.state]).toEqual([1, 'running'])
   await connection.stop()
 })

@@ -13,11 +13,12 @@ import { backoffMs } from '../lib/waiting/backoff.ts'
 import { withDeadline } from '../lib/waiting/deadline.ts'
 import { PacedJob } from '../lib/waiting/paced-job.ts'
 import { SingleFlight } from '../lib/waiting/single-flight.ts'
+import type { StartGate } from '../lib/waiting/start-gate.ts'
 import { Breaker } from './breaker.ts'
 import type { LiveServer } from './live-server.ts'
 import type { ServerLog } from './server-log.ts'
 import type { ServerState } from './server-state.ts'
-import type { StartGate } from './start-gate.ts'
+import { longestStartMs, StartBudget, startOf } from './start-budget.ts'
 import { certainlyNotRun, definitionChanged, endsConversation, isOddStatus } from './wire/call-failure.ts'
 import type { CallInput, RawResult, RequestInput } from './wire/call-input.ts'
 
@@ -28,10 +29,11 @@ export interface ServerConnectionOptions {
   /** Number of tools in the index: a server that had tools and now has none is unhealthy. */
   toolsSeen(): number
   gate: StartGate
-  open(signal: AbortSignal, onToolsChanged: () => void): Promise<LiveServer>
+  /** `answersBy`: when it must have answered, in the time of `performance.now()`. */
+  open(signal: AbortSignal, onToolsChanged: () => void, answersBy: number, onOvertime: () => void): Promise<LiveServer>
   onListed(tools: StoredTool[], facts: { live?: LiveServer; startMs?: number }): void
   onFailed(error: AppError): void
-  /** What callers are told about a failure to start. */
+  /** Returns the message for callers about a failure to start. */
   tell?(code: string, reason: string): string
 }
 
@@ -64,6 +66,8 @@ export class ServerConnection {
   #startedAt = 0
   #lastError: ServerState['lastError']
   #retired = false
+  /** Rejects when the current start goes on in the background. */
+  #overtime = new Promise<never>(() => {})
 
   constructor(options: ServerConnectionOptions) {
     this.#options = options
@@ -93,6 +97,11 @@ export class ServerConnection {
 
   get busy(): number {
     return this.#busy
+  }
+
+  /** Settles when the start that is under way has ended. */
+  get starting(): Promise<unknown> | undefined {
+    return this.#starting.running?.catch(() => {})
   }
 
   /** A circuit breaker is open, and the time for a trial has not come. */
@@ -141,9 +150,9 @@ export class ServerConnection {
 
   /** Prevents the idle stop until the returned function is called. */
   hold(): () => void {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    void this.#during(() => promise)
-    return resolve
+    const held = Promise.withResolvers<void>()
+    void this.#during(() => held.promise)
+    return held.resolve
   }
 
   /** Takes no new calls; closes when the running ones have ended, or after a while without them. */
@@ -241,49 +250,45 @@ export class ServerConnection {
     if (this.#pulse.running) await this.#pulse.running
     if (this.#live?.isOpen) return this.#live
     void this.#starting.run(() => this.#start())
-    const { startMs, listMs } = this.entry.timeouts
     // A waiting caller may give up; the start continues for the others.
     return withDeadline(
       {
-        what: startOf(this.entry),
-        ms: 2 * (startMs + listMs),
+        ...{ what: startOf(this.entry), ms: longestStartMs(this.entry) },
         signal,
         code: 'server_start_timeout'
       },
-      () => this.#starting.running ?? Promise.reject(signal.reason)
+      () => Promise.race([this.#starting.running ?? Promise.reject(signal.reason), this.#overtime])
     )
   }
 
   async #start(): Promise<LiveServer> {
     this.#live = undefined
+    const budget = new StartBudget(this.entry)
+    this.#overtime = budget.overtime
     for (let attempt = 1; ; attempt++) {
       try {
         this.#breaker.check()
-        return await this.#startOnce()
+        return await this.#startOnce(budget)
       } catch (error) {
         const failure = this.#failure(error)
         const final =
           failure.details.permanent === true || failure.kind === 'forbidden' || failure.code === 'server_resting'
-        if (final || attempt === START_TRIES) throw failure
+        if (final || budget.isOver || attempt === START_TRIES) throw failure
         await delay(backoffMs(attempt, RETRY), undefined, { ref: false })
       }
     }
   }
 
-  async #startOnce(): Promise<LiveServer> {
-    const { name, timeouts } = this.entry
+  async #startOnce(budget: StartBudget): Promise<LiveServer> {
     const began = performance.now()
-    const ms = timeouts.startMs + timeouts.listMs
-    const deadline = { what: startOf(this.entry), ms, code: 'server_start_timeout' }
-    // The time in the queue does not count against the server.
-    const live = await this.#options.gate.run(() =>
-      withDeadline(deadline, (signal) => this.#options.open(signal, () => this.#refreshing.ask()))
-    )
+    const { gate, open } = this.#options
+    const ask = () => this.#refreshing.ask()
+    const live = await budget.through(gate, (signal, by) => open(signal, ask, by, budget.onOvertime))
     this.#starts++
     this.#startedAt = Date.now()
     if (live.tools.length === 0 && this.#options.toolsSeen() > 0) {
       await live.close()
-      const message = `The server "${name}" runs but no longer lists any of its tools.`
+      const message = `The server "${this.entry.name}" runs but no longer lists any of its tools.`
       throw new AppError('unavailable', 'tools_missing', message)
     }
     this.#live = live
@@ -342,8 +347,4 @@ export class ServerConnection {
       else void this.stop()
     }, ms).unref()
   }
-}
-
-function startOf({ name, timeouts: { startMs, listMs } }: ServerEntry): string {
-  return `the server "${name}" to start (${START_TRIES} tries; "timeoutMs" gives each ${startMs + listMs} ms)`
 }

@@ -29,7 +29,7 @@ it('redacts a secret of several lines by line, and one that is cut off at the en
   expect(log.tail().split('\n')).toEqual(lines)
 })
 
-// Checked: when a write that was under way was not waited for, the end of a process came before the file.
+// Checked: if nobody waits for a write in progress, the process ends before the file is complete.
 it('is in the file after a flush, including what an earlier flush is still writing', async () => {
   const file = join(temporaryFolder(), 'a.log')
   const log = new ServerLog(file)

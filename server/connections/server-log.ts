@@ -39,6 +39,7 @@ export class ServerLog {
   #written: Promise<void> = Promise.resolve()
   readonly #secrets = new KnownSecrets()
   #noise = 0
+  #bytes = 0
 
   constructor(file: string | undefined) {
     this.#file = file
@@ -52,7 +53,13 @@ export class ServerLog {
     return this.#secrets.redact(text)
   }
 
+  /** Number of bytes so far. */
+  get written(): number {
+    return this.#bytes
+  }
+
   push(chunk: Buffer): void {
+    this.#bytes += chunk.length
     this.#tail.push(chunk)
     this.#latest.push(chunk)
     if (this.#file === undefined) return

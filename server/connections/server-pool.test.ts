@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest'
 import { readEntry } from '../catalog/read-entry.ts'
 import { silentLogger } from '../lib/logger.ts'
+import { StartGate } from '../lib/waiting/start-gate.ts'
 import { ServerConnection } from './server-connection.ts'
 import { ServerLog } from './server-log.ts'
 import { ServerPool } from './server-pool.ts'
-import { StartGate } from './start-gate.ts'
 
 it('starts nothing once it is retired', async () => {
   let starts = 0

@@ -6,8 +6,10 @@
 
 import type { StoredTool } from '../catalog/stored-tools.ts'
 import { isAppError } from '../lib/errors.ts'
+import { withDeadline } from '../lib/waiting/deadline.ts'
 import type { ServerConnection } from './server-connection.ts'
 import type { ServerState } from './server-state.ts'
+import { longestStartMs } from './start-budget.ts'
 import { mayRepeat } from './wire/call-failure.ts'
 import type { CallInput, RawResult, RequestInput } from './wire/call-input.ts'
 
@@ -18,6 +20,8 @@ export class ServerPool {
   readonly #create: () => ServerConnection
   readonly #instances: ServerConnection[] = []
   #retired = false
+  /** Resolves with the next end of a call. */
+  #ended = Promise.withResolvers<void>()
 
   constructor(max: number, create: () => ServerConnection) {
     this.#max = max
@@ -51,6 +55,10 @@ export class ServerPool {
 
   async call(input: CallInput): Promise<{ result: RawResult; attempts: number }> {
     let instance = this.#pick()
+    while (this.#mustWait(instance)) {
+      await this.#change(input.signal)
+      instance = this.#pick()
+    }
     for (const tried = new Set([instance]); ; tried.add(instance)) {
       try {
         const { result, attempts } = await instance.call(input)
@@ -60,6 +68,8 @@ export class ServerPool {
         const next = this.#another(error, tried)
         if (next === undefined) throw error
         instance = next
+      } finally {
+        if (this.#max > 1) this.#tellEnd()
       }
     }
   }
@@ -71,6 +81,26 @@ export class ServerPool {
 
   async stop(): Promise<void> {
     await Promise.all(this.#instances.map((instance) => instance.stop()))
+  }
+
+  /**
+   * An instance that starts gets only the call that it is started for: a start may take long, and another instance may be free
+   * before. Further calls wait for either.
+   */
+  #mustWait(instance: ServerConnection): boolean {
+    return this.#max > 1 && !instance.isRunning && instance.busy > 0 && instance.starting !== undefined
+  }
+
+  #tellEnd(): void {
+    this.#ended.resolve()
+    this.#ended = Promise.withResolvers()
+  }
+
+  async #change(signal: AbortSignal): Promise<void> {
+    const starts = this.#instances.flatMap(({ starting }) => starting ?? [])
+    const ms = Math.max(...this.#instances.map(({ entry }) => longestStartMs(entry)))
+    const deadline = { what: 'an instance that is free', ms, signal, code: 'server_start_timeout' }
+    await withDeadline(deadline, () => Promise.race([...starts, this.#ended.promise]))
   }
 
   /** Picks a free running instance; else starts another; else takes the least busy one that is available. */

@@ -16,6 +16,19 @@ export interface PoolState extends ServerState {
   instances: ServerState[]
 }
 
+/** For metrics: servers that have not been used yet are missing. */
+export function serverFigures(
+  servers: Iterable<string>,
+  connections: { state(server: string): PoolState | undefined }
+) {
+  return [...servers].flatMap((server) => {
+    const state = connections.state(server)
+    if (!state) return []
+    const running = state.instances.filter((instance) => instance.state === 'running').length
+    return [{ server, breaker: state.breaker, busy: state.busy, running }]
+  })
+}
+
 export function combine(instances: ServerState[]): PoolState | undefined {
   const running = instances.find(({ state }) => state === 'running')
   const best = running ?? instances.find(({ state }) => state === 'starting') ?? instances.at(0)

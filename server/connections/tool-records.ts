@@ -10,7 +10,7 @@ export interface ListingDetails {
   startMs?: number
 }
 
-/** What connections read from the tool index, and report to it. */
+/** The part of the tool index that connections use: they read from it and report to it. */
 export interface ToolRecords {
   entry(server: string): ServerEntry | undefined
   tools(server: string): StoredTool[] | undefined

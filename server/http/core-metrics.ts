@@ -17,12 +17,15 @@ interface ModelStep {
 
 /** Must be quick and must not throw. */
 export interface CoreObserver {
-  /** An operation of the store; `part` is sessions, events, keys or checkpoints. */
+  /** An operation of the store; `part` is sessions, events, keys, heads, checkpoints, objects or object-cache. */
   stored(part: string, operation: Operation): void
   /** An operation of the container engine. */
   engine(operation: Operation): void
   modelStep(step: ModelStep): void
   turnEnded(reason: string): void
+  modeChanged(mode: string): void
+  /** A fork was opened, or could not be. */
+  forked(end: { ms: number; error?: unknown }): void
   /** A request that was answered with an error, at one of the faces. */
   refused: CountRefusal
 }
@@ -46,6 +49,8 @@ export function coreObserver(registry: Registry, prefix: string): CoreObserver {
   const storeSeconds = time('store_seconds', 'Duration of store operations.', STORE_SECONDS, 'part')
   const storeErrors = count('store_errors_total', 'Store operations that failed.', 'part', 'operation', 'code')
   const checkpointFailures = count('checkpoint_failures_total', 'Times that files could not be saved.', 'code')
+  const objectBytes = count('object_bytes_total', 'Bytes that were sent to the bucket or read from it.', 'operation')
+  const cacheUse = count('object_cache_total', 'Objects that were needed: hit or miss in the cache.', 'result')
   const sandboxStarts = count('sandbox_starts_total', 'Sandboxes that were started.')
   const sandboxFailures = count('sandbox_start_failures_total', 'Sandboxes that could not be started.', 'code')
   const sandboxSeconds = time('sandbox_start_seconds', 'Duration of sandbox starts.', SANDBOX_SECONDS)
@@ -60,6 +65,10 @@ export function coreObserver(registry: Registry, prefix: string): CoreObserver {
   )
   const modelCost = count('model_cost_total', 'What models have cost, by MODEL_PRICES.', 'provider', 'currency')
   const turns = count('turns_total', 'Turns that have ended.', 'reason')
+  const modes = count('mode_changes_total', 'Changes of the approval mode.', 'mode')
+  const forkStarts = count('fork_starts_total', 'Forks that were opened.')
+  const forkFailures = count('fork_refusals_total', 'Forks that could not be opened.', 'code')
+  const forkSeconds = time('fork_start_seconds', 'Duration of opening a fork.', SANDBOX_SECONDS)
   const refusals = count(
     'refusals_total',
     'Requests, connections, commands, turns and calls that were answered with an error.',
@@ -68,7 +77,9 @@ export function coreObserver(registry: Registry, prefix: string): CoreObserver {
     'reason'
   )
   return {
-    stored(part, { name, ms, error }) {
+    stored(part, { name, ms, error, bytes = 0 }) {
+      if (part === 'object-cache') return cacheUse.inc({ result: name })
+      if (part === 'objects' && error === undefined) objectBytes.inc({ operation: name }, bytes)
       storeSeconds.observe({ part }, ms / 1000)
       if (error === undefined || isExpected(error)) return
       storeErrors.inc({ part, operation: name, code: codeOf(error) })
@@ -92,6 +103,12 @@ export function coreObserver(registry: Registry, prefix: string): CoreObserver {
       if (error !== undefined && !isAppError(error, 'cancelled')) modelErrors.inc({ provider, code: codeOf(error) })
     },
     turnEnded: (reason) => turns.inc({ reason }),
+    modeChanged: (mode) => modes.inc({ mode }),
+    forked({ ms, error }) {
+      if (error !== undefined) return forkFailures.inc({ code: codeOf(error) })
+      forkStarts.inc()
+      forkSeconds.observe(ms / 1000)
+    },
     refused: (face, code, reason) => refusals.inc({ face, code, ...(reason && { reason }) })
   }
 }

@@ -16,6 +16,7 @@ import type { BranchSession } from '../sessions/directory/branch-session.ts'
 import type { ImportConversation } from '../sessions/directory/import-conversation.ts'
 import type { SessionSearch } from '../sessions/directory/session-search.ts'
 import type { ServerDirectory } from '../tools/server-directory.ts'
+import { bodyLimits, refuseDeep } from './body-room.ts'
 import { type Drain, registerDrain } from './drain.ts'
 import { registerHealth } from './health.ts'
 import { registerPage } from './page-files.ts'
@@ -115,8 +116,9 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
     options.refused?.(refusalOf(request, answered, body, options))
     return reply.code(answered).send({ error: body })
   })
+  server.addHook('preValidation', async ({ body }) => refuseDeep(body))
   const drain = registerDrain(server)
-  await registerSecurity(server, options)
+  await registerSecurity(server, { ...options, bodies: bodyLimits(options.maxUploadBytes) })
   refuseServers(server, options.senders)
   registerHealth(server, { ...options, drain })
   registerLogin(server, options)

@@ -5,15 +5,15 @@ import { json } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
 import { limitedMcp, mcpLimit } from './mcp-limit.ts'
 
-it('takes so many of one client, says when there is room again, and counts no refusal', () => {
+it('limits the requests of one client, says when to come back, and does not count refused ones', () => {
   let now = 0
   const limit = mcpLimit(3, () => now)
-  const a = { owner: 'a', address: '1' }
+  const a = { owner: 'a', address: '1', isMadeUp: false }
   expect([1, 2, 3].map(() => limit.take(a, 1))).toEqual([undefined, undefined, undefined])
   now = 20_000
   for (let i = 0; i < 100; i++) expect(limit.take(a, 1)).toBe(40)
-  expect(limit.take({ owner: 'b', address: '1' }, 1)).toBeUndefined()
-  expect(limit.take({ owner: 'a', address: '2' }, 1)).toBeUndefined()
+  expect(limit.take({ owner: 'b', address: '1', isMadeUp: false }, 1)).toBeUndefined()
+  expect(limit.take({ owner: 'a', address: '2', isMadeUp: false }, 1)).toBeUndefined()
   now = 60_000
   expect(limit.take(a, 1)).toBeUndefined()
 })
@@ -21,16 +21,20 @@ it('takes so many of one client, says when there is room again, and counts no re
 // Checked: if only owners are counted, all requests pass.
 it('counts a client that makes up a new cookie for every request, and each message of a batch', () => {
   const limit = mcpLimit(10, () => 0)
-  const taken = Array.from({ length: 200 }, (_, i) => limit.take({ owner: `made-up-${i}`, address: '1' }, 1))
+  const taken = Array.from({ length: 200 }, (_, i) =>
+    limit.take({ owner: `made-up-${i}`, address: '1', isMadeUp: true }, 1)
+  )
   expect(taken.filter((refused) => refused === undefined)).toHaveLength(50)
-  const batches = Array.from({ length: 5 }, () => limit.take({ owner: 'x', address: '2' }, 4))
+  // Those who have sessions, and clients that are no browsers, are not kept out by that.
+  expect(limit.take({ owner: 'known', address: '1', isMadeUp: false }, 1)).toBeUndefined()
+  const batches = Array.from({ length: 5 }, () => limit.take({ owner: 'x', address: '2', isMadeUp: false }, 4))
   expect(batches.map((refused) => refused === undefined)).toEqual([true, true, false, false, false])
-  expect(limit.take({ owner: 'y', address: '3' }, 1000)).toBeUndefined()
+  expect(limit.take({ owner: 'y', address: '3', isMadeUp: false }, 1000)).toBeUndefined()
 })
 
 it('answers with 429, a JSON-RPC error and the time to come back', async () => {
   const limit = mcpLimit(1)
-  const clients = { ownerOf: () => 'local', addressOf: () => 'here' }
+  const clients = { ownerOf: () => 'local', addressOf: () => 'here', owners: { isKnown: async () => false } }
   const passed: unknown[] = []
   const handle = limitedMcp(limit, clients, async (_request, response, body) => {
     passed.push(body)

@@ -1,12 +1,14 @@
 /** Limits the requests of one client to /mcp. A refusal says when to try again, and does not count. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ReportRefusal } from '../lib/refusals.ts'
+import { OWNER_COOKIE, readCookie } from '../lib/web/browser-proof.ts'
 import type { AddressOf } from '../lib/web/client-address.ts'
 import { RateLimit } from '../lib/web/rate-limit.ts'
+import type { OwnerAccess } from '../sessions/access/owner-access.ts'
 
 export interface McpLimit {
   /** Returns the seconds to wait, or undefined if the messages may pass. */
-  take(client: { owner: string; address: string }, messages: number): number | undefined
+  take(client: { owner: string; address: string; isMadeUp: boolean }, messages: number): number | undefined
 }
 
 const WINDOW_MS = 60_000
@@ -17,16 +19,22 @@ export function mcpLimit(perMinute: number, now: () => number = () => performanc
   const owners = new RateLimit(perMinute, WINDOW_MS)
   const addresses = new RateLimit(perMinute * ADDRESS_FACTOR, WINDOW_MS)
   return {
-    take({ owner, address }, messages) {
+    take({ owner, address, isMadeUp }, messages) {
       const at = now()
       const person = `${address} ${owner}`
-      // Anyone can make up an owner cookie, so the address is checked too.
-      const waitMs = addresses.waitMs(address, at, messages) || owners.tryTake(person, at, messages)
+      // Anyone can make up owners, so those without sessions share a limit of their address. Nobody else is refused because of them.
+      const waitMs = (isMadeUp && addresses.waitMs(address, at, messages)) || owners.tryTake(person, at, messages)
       if (waitMs > 0) return Math.ceil(waitMs / 1000)
-      addresses.tryTake(address, at, messages)
+      if (isMadeUp) addresses.tryTake(address, at, messages)
       return undefined
     }
   }
+}
+
+interface Clients {
+  ownerOf(cookies: string | undefined): string
+  addressOf: AddressOf
+  owners: Pick<OwnerAccess, 'isKnown'>
 }
 
 type Handle = (request: IncomingMessage, response: ServerResponse, body: unknown) => Promise<void>
@@ -35,15 +43,13 @@ type Handle = (request: IncomingMessage, response: ServerResponse, body: unknown
 const CODE_OF_STATUS: Record<number, string> = { 404: 'not_found', 500: 'internal', 503: 'unavailable' }
 
 /** The gateway's door, behind the limit. */
-export function limitedMcp(
-  limit: McpLimit,
-  clients: { ownerOf: (cookies: string | undefined) => string; addressOf: AddressOf },
-  handle: Handle,
-  refused?: ReportRefusal
-): Handle {
+export function limitedMcp(limit: McpLimit, clients: Clients, handle: Handle, refused?: ReportRefusal): Handle {
   return async (request, response, body) => {
-    const client = { owner: clients.ownerOf(request.headers.cookie), address: clients.addressOf(request) }
-    const seconds = limit.take(client, Array.isArray(body) ? body.length : 1)
+    const { cookie } = request.headers
+    const browser = readCookie(cookie, OWNER_COOKIE)
+    const isMadeUp = browser !== undefined && !(await clients.owners.isKnown(browser))
+    const client = { owner: clients.ownerOf(cookie), address: clients.addressOf(request) }
+    const seconds = limit.take({ ...client, isMadeUp }, Array.isArray(body) ? body.length : 1)
     if (seconds === undefined) await handle(request, response, body)
     else refuse(response, body, seconds)
     const { statusCode: status } = response

@@ -66,6 +66,9 @@ it('counts failures below the faces, and not the answers that belong to the prot
   core.modelStep({ provider: 'demo', ms: 20, inputTokens: 5, outputTokens: 7 })
   core.modelStep({ provider: 'demo', ms: 20, error: new AppError('unavailable', 'model_overloaded', 'Later.') })
   core.turnEnded('error')
+  core.modeChanged('review')
+  core.forked({ ms: 20 })
+  core.forked({ ms: 1, error: new AppError('unavailable', 'too_many_sessions', 'Full.') })
   core.refused('socket', 'too_fast')
   core.refused('http', 'too_fast', 'wrong_tokens')
   const shown = await text()
@@ -78,6 +81,10 @@ it('counts failures below the faces, and not the answers that belong to the prot
     'model_tokens_total{provider="demo",direction="output"} 7',
     'model_errors_total{provider="demo",code="model_overloaded"} 1',
     'turns_total{reason="error"} 1',
+    'mode_changes_total{mode="review"} 1',
+    'fork_starts_total 1',
+    'fork_start_seconds_count 1',
+    'fork_refusals_total{code="too_many_sessions"} 1',
     'refusals_total{face="socket",code="too_fast"} 1',
     'refusals_total{face="http",code="too_fast",reason="wrong_tokens"} 1'
   ])

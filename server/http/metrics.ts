@@ -3,7 +3,7 @@ import type { ToolObserver } from '../calls/tool-observer.ts'
 import { packageVersion } from '../lib/files/package-version.ts'
 import { buildInfo, type CoreObserver, coreObserver, meters } from './core-metrics.ts'
 
-interface ServerFigures {
+export interface ServerFigures {
   server: string
   breaker: string
   /** Open connections. */

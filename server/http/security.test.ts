@@ -1,3 +1,4 @@
+import { connect } from 'node:net'
 import Fastify from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { silentLogger } from '../lib/logger.ts'
@@ -135,4 +136,45 @@ describe('what comes from a page of another site', () => {
       expect(own.body).toBe('changed')
     }
   )
+})
+
+// Checked: without the limit, all of them are received, with or without a token.
+it('keeps only so much of what one person sends at the same time, and others can still send', async () => {
+  const room = Fastify()
+  const known = {
+    ...owners,
+    ownerOf: async (headers: Record<string, unknown>) => headers['x-me'] as string | undefined
+  }
+  const isKnown = async (owner: string) => !owner.startsWith('made-up')
+  const bodies = { personBytes: 1000, totalBytes: 2500 }
+  const options = { instance, owners: { ...known, isKnown }, addressOf: () => 'here', requestsPerMinute: 600, bodies }
+  await registerSecurity(room, options)
+  room.setErrorHandler((error: { code?: string }, _request, reply) => reply.code(503).send(error.code))
+  room.post('/change', { bodyLimit: 900 }, async ({ body }) => (body as { text: string }).text)
+  const url = new URL(await room.listen({ host: '127.0.0.1', port: 0 }))
+  const unfinished = (owner: string, length: string) => {
+    const socket = connect(Number(url.port), url.hostname)
+    socket.write(
+      `POST /change HTTP/1.1\r\nhost: x\r\nx-me: ${owner}\r\ncontent-type: application/json\r\n${length}\r\n\r\n`
+    )
+    return socket
+  }
+  const send = async (owner: string, size = 700) => {
+    const headers = { 'x-me': owner, 'content-type': 'application/json' }
+    const body = JSON.stringify({ text: 'x'.repeat(size) })
+    const answer = await fetch(`${url}change`, { method: 'POST', headers, body })
+    return answer.ok ? 'received' : answer.text()
+  }
+  const slow = unfinished('greedy', 'content-length: 700')
+  await expect.poll(() => send('greedy')).toBe('too_much_at_once')
+  expect(await send('modest')).toBe('received')
+  expect(await send('greedy', 10)).toBe('received')
+  // Those that nobody knows count together, and a body of unknown size with the most that it may have.
+  const chunked = unfinished('made-up-1', 'transfer-encoding: chunked')
+  await expect.poll(() => send('made-up-2')).toBe('too_much_at_once')
+  chunked.destroy()
+  slow.destroy()
+  await expect.poll(() => send('greedy')).toBe('received')
+  await expect.poll(() => send('made-up-2')).toBe('received')
+  await room.close()
 })

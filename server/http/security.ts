@@ -17,7 +17,8 @@ import type { AddressOf } from '../lib/web/client-address.ts'
 import { RateLimit } from '../lib/web/rate-limit.ts'
 import type { InstanceAccess } from '../sessions/access/instance-access.ts'
 import type { OwnerAccess } from '../sessions/access/owner-access.ts'
-import { PersonLimit } from '../sessions/access/person-limit.ts'
+import { PersonLimit, personOf } from '../sessions/access/person-limit.ts'
+import { type BodyLimits, BodyRoom, bodyBytes, bodyLimits } from './body-room.ts'
 import { expiredCookies } from './stray-cookies.ts'
 
 export interface SecurityOptions {
@@ -26,6 +27,8 @@ export interface SecurityOptions {
   owners: Pick<OwnerAccess, 'ownerOf' | 'enter' | 'isKnown'>
   /** Limit per browser, or per address for clients without one. Clients that have not logged in are counted separately, by address. */
   requestsPerMinute: number
+  /** Limits of what is received at the same time. */
+  bodies?: BodyLimits
   /** Sites besides our own page that may use the API. */
   allowedOrigins?: readonly string[]
 }
@@ -62,6 +65,7 @@ export async function registerSecurity(server: FastifyInstance, options: Securit
   })
   const requests = new RateLimit(options.requestsPerMinute, MINUTE_MS)
   const people = new PersonLimit(options.requestsPerMinute, (owner) => options.owners.isKnown(owner))
+  const bodies = new BodyRoom(options.bodies ?? bodyLimits(0))
   server.addHook('onRequest', async (request, reply) => {
     const isForeign = isAllowedOrigin(request, options.allowedOrigins)
     if (isForeign) allowOrigin(request, reply)
@@ -85,6 +89,11 @@ export async function registerSecurity(server: FastifyInstance, options: Securit
     const owner = await provenOwner(request, reply, options)
     setOwner(request, owner)
     if (!request.routeOptions.config.isUncounted) await people.enter({ owner, address }, 'requests')
+    const bytes = bodyBytes(request)
+    if (bytes === 0) return
+    // Anyone can make up owners, so those without sessions share the room of their address.
+    const isKnown = owner !== undefined && (await options.owners.isKnown(owner))
+    reply.raw.once('close', bodies.take(personOf({ owner: isKnown ? owner : undefined, address }), bytes))
   })
 }
 

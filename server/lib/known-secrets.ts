@@ -1,4 +1,4 @@
-/** What is shorter tells nobody much, and is in every other word. */
+/** Shorter values reveal little, and occur in ordinary words. */
 export const MIN_SECRET = 4
 const MIN_SECRET_LINE = 8
 /** The first and last line of a key file are the same in all of them. */

@@ -24,7 +24,7 @@ export function createLogger(level: string, destination: DestinationStream = pro
     const write: WriteLine = (skipped, lastAt) => {
       const counted = skipped > 0 ? { repeated: skipped, ...(lastAt && { lastAt }) } : {}
       const [sentence, ...rest] = words
-      // What it reports may be over: it must not read like news.
+      // The problem may be over by now, so the summary must not read like news.
       const summary =
         lastAt && `Summary: repeated ${plural(skipped, 'time')}, last at ${lastAt.toISOString()}: ${sentence}`
       Reflect.apply(method, this, [{ ...fields, ...said, ...counted }, summary ?? sentence, ...rest])

@@ -4,6 +4,8 @@ export interface Operation {
   ms: number
   /** Undefined: it succeeded. */
   error?: unknown
+  /** Bytes that were moved, if that is known. */
+  bytes?: number
 }
 
 /**

@@ -11,6 +11,11 @@ export interface Embedder {
   model: string
   /** Returns one vector of length 1 per text, for at most `BATCH` texts. Does not retry. */
   embed(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]>
+  /** How many texts to give it at a time, if fewer than `BATCH`. */
+  batch?: number
+  /** It runs on this machine: nothing leaves it, and a text costs time but no money. */
+  isLocal?: boolean
+  close?(): Promise<void>
 }
 
 /** Keeps the longest vectors of one response within the size limit for responses. */

@@ -76,7 +76,7 @@ export interface TokenUsage {
   outputTokens: number
 }
 
-/** What a step costs, in whole units of the currency. */
+/** The cost of a step, in whole units of the currency. */
 export interface Cost {
   cost: number
   currency: string

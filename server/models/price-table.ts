@@ -1,4 +1,4 @@
-/** What models cost and how much they can read, from a file that the operator writes. We ship no prices: they change every month. */
+/** The prices and context sizes of models, from a file that the operator writes. We ship no prices: they change every month. */
 import { z } from 'zod'
 import { AppError, messageOf } from '../lib/errors.ts'
 import type { Cost, TokenUsage } from './port.ts'

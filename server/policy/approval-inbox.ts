@@ -98,6 +98,30 @@ export class ApprovalInbox {
     }
   }
 
+  /**
+   * Adds a card that outlives this process, until it expires or `take` removes it. Posting it again changes nothing. The place must
+   * be given back with `take`.
+   */
+  async post(card: ApprovalCard, known?: WaitingPlace): Promise<WaitingPlace> {
+    refuseTooLong(card)
+    const place = known ?? (await this.#takePlace({ holder: card.id, until: card.expiresAt }))
+    await this.#keyValues.set(CARDS, card.id, toJson({ card, aliveUntil: card.expiresAt }))
+    return place
+  }
+
+  /** The answer to a posted card, if there is one. */
+  async answerTo(id: string): Promise<ApprovalAnswer | undefined> {
+    const outcome = await this.#outcome(id)
+    return outcome && outcome.withdrawn !== true ? read(outcome) : undefined
+  }
+
+  /** Removes a posted card. Nobody can answer it any more. */
+  async take(id: string, place: WaitingPlace): Promise<void> {
+    await this.#withdraw(id)
+    await this.#keyValues.remove(CARDS, id)
+    await leavePlace(this.#keyValues, place)
+  }
+
   /** The cards that a caller still waits for, oldest first. */
   async open(): Promise<ApprovalCard[]> {
     const cards: ApprovalCard[] = []
@@ -142,15 +166,22 @@ export class ApprovalInbox {
   async #keepPlace(holder: string, known?: WaitingPlace): Promise<WaitingPlace> {
     const wanted = { holder, until: Date.now() + LEASE_MS }
     const kept = known && (await renewPlace(this.#keyValues, known, wanted))
-    const place = kept ?? (await takePlace(this.#keyValues, { ...wanted, limit: MAX_CARDS }))
+    return kept ?? this.#takePlace(wanted)
+  }
+
+  async #takePlace(wanted: { holder: string; until: number }): Promise<WaitingPlace> {
+    const place = await takePlace(this.#keyValues, { ...wanted, limit: MAX_CARDS })
     if (place) return place
     const message = `${MAX_CARDS} calls are already waiting for approval. Answer those in the web page's inbox first.`
     throw new AppError('unavailable', 'approvals_full', message)
   }
 
   async #sweep(): Promise<void> {
+    // The answer to a posted card is kept until the run has read it, which may be a day later.
+    const cards = new Set((await this.#keyValues.list(CARDS)).map(({ key }) => key))
     for (const { key, value } of await this.#keyValues.list(OUTCOMES)) {
-      if (!isRecord(value) || Number(value.at) < Date.now() - KEEP_MS) await this.#keyValues.remove(OUTCOMES, key)
+      const isOld = !isRecord(value) || Number(value.at) < Date.now() - KEEP_MS
+      if (isOld && !cards.has(key)) await this.#keyValues.remove(OUTCOMES, key)
     }
   }
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash as digest } from 'node:crypto'
 import type { OfferedTool, ToolDefinitionInput } from '../calls/offered-tool.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
 import { Lazy } from '../lib/waiting/lazy.ts'
@@ -22,8 +22,8 @@ class Kept {
   readonly #hashes = new Map<string, string>()
   #chars = 0
 
-  has(name: string, text: string): boolean {
-    return this.#hashes.get(name) === sha256(text)
+  has(name: string, hash: string): boolean {
+    return this.#hashes.get(name) === hash
   }
 
   hasRoomFor(text: string): boolean {
@@ -56,9 +56,9 @@ export function createDefinitionGuard(keyValues: KeyValueStore) {
     }
   })
   /** The accepted definition. A new tool's current definition is accepted; undefined if there is no room for it. */
-  const acceptedText = async (tool: DefinedTool, text: string): Promise<string | undefined> => {
+  const acceptedText = async (tool: DefinedTool, { text, hash }: Described): Promise<string | undefined> => {
     const kept = keptOf(tool.server)
-    if (kept.has(tool.name, text)) return text
+    if (kept.has(tool.name, hash)) return text
     const key = keyOf(tool)
     const isAdded = kept.hasRoomFor(text) && (await keyValues.add(SPACE, key, text))
     const found = isAdded ? text : await keyValues.get(SPACE, key)
@@ -72,8 +72,9 @@ export function createDefinitionGuard(keyValues: KeyValueStore) {
       await stored.get()
       const changed = new Map<string, DefinitionChange>()
       for (const tool of tools) {
-        const after = describe(tool.whole)
-        const before = await acceptedText(tool, after)
+        const described = describe(tool.whole)
+        const { text: after } = described
+        const before = await acceptedText(tool, described)
         if (before !== after) changed.set(tool.modelName, { before: before ?? NOT_KEPT, after })
       }
       return changed
@@ -92,13 +93,26 @@ function keyOf({ server, name }: Pick<DefinedTool, 'server' | 'name'>): string {
   return JSON.stringify([server, name])
 }
 
+interface Described {
+  text: string
+  hash: string
+}
+
+/** Every call of a tool compares its definition, which is the same object until the server lists its tools again. */
+const described = new WeakMap<ToolDefinitionInput, Described>()
+
 /** Everything that a client or its model sees. Annotations too: a tool that suddenly claims to be read-only is called more freely. */
-function describe(tool: ToolDefinitionInput): string {
+function describe(tool: ToolDefinitionInput): Described {
+  const known = described.get(tool)
+  if (known) return known
   const { name, inputSchema, outputSchema, annotations, shown } = tool
   const description = (tool.description ?? '').toWellFormed()
-  return canonicalJson({ name, description, inputSchema, outputSchema, annotations, shown })
+  const text = canonicalJson({ name, description, inputSchema, outputSchema, annotations, shown })
+  const fresh = { text, hash: sha256(text) }
+  described.set(tool, fresh)
+  return fresh
 }
 
 function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('base64')
+  return digest('sha256', text, 'base64')
 }

@@ -4,15 +4,19 @@ import { globMatcher } from './approval-policy.ts'
 import type { ChangedTools } from './changed-tools.ts'
 import { isPlainReader } from './plain-reader.ts'
 
+interface Claims {
+  annotations?: Record<string, unknown> | undefined
+}
+
 const HINTS = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint']
 
 /** Decides by the annotations. A tool that claims to be both read-only and destructive is not trusted. */
-function isReadOnly({ annotations }: StoredTool): boolean {
+function isReadOnly({ annotations }: Claims): boolean {
   return annotations?.readOnlyHint === true && annotations.destructiveHint !== true
 }
 
 /** The tool may have effects and is not known to be safe to repeat. */
-export function mustNotBeRepeated(tool: StoredTool): boolean {
+export function mustNotBeRepeated(tool: Claims): boolean {
   return !isReadOnly(tool) && tool.annotations?.idempotentHint !== true
 }
 

@@ -3,6 +3,7 @@
  * the limit, so each caller takes one numbered place with an atomic write. Invariant: only the holder of a place gives it back;
  * a place that its holder has not renewed in time is free for others.
  */
+import { isRecord } from '../lib/is-record.ts'
 import type { Json, KeyValueStore } from '../storage/key-value-store.ts'
 
 const SPACE = 'approval-places'
@@ -22,6 +23,8 @@ export async function takePlace(
   const value = { holder: wanted.holder, until: wanted.until }
   const start = Math.floor(Math.random() * wanted.limit)
   const known = new Map((await keyValues.list(SPACE)).map((place) => [place.key, place.value]))
+  // A holder that posts the same card again, after a crash, keeps its place.
+  for (const [key, place] of known) if (isTaken(place) && isHeldBy(place, wanted.holder)) return { key, value: place }
   for (let step = 0; step < wanted.limit; step++) {
     const key = String((start + step) % wanted.limit)
     const before = known.get(key)
@@ -47,5 +50,9 @@ export async function leavePlace(keyValues: Places, { key, value }: WaitingPlace
 }
 
 function isTaken(value: Json): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && Number(value.until) > Date.now()
+  return isRecord(value) && Number(value.until) > Date.now()
+}
+
+function isHeldBy(value: Json, holder: string): boolean {
+  return isRecord(value) && value.holder === holder
 }

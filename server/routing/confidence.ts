@@ -1,39 +1,30 @@
 /**
- * Computes the probability that the first answer is right: a logistic regression whose weights `bench/fit-confidence.ts` fits on
- * half of the requests (by hash) of several public data sets, mixed.
+ * Computes two probabilities from the evidence: that the first answer is right, and that any tool serves the request at all. Both are
+ * logistic regressions, with weights that `bench/fit-confidence.ts` fits on half of the requests (by hash) of several public data sets,
+ * mixed. Without embeddings, the values about meaning are missing, and other weights count.
  */
 
-/** In the order of the values of `evidenceOf`. */
-export const WEIGHTS = {
-  bias: -3.375,
-  margin: 1.248,
-  marginToFifth: 1.729,
-  strength: 0.377,
-  coverage: 1.87,
-  nameCoverage: 0.116,
-  nearTies: -0.43,
-  requestLength: 0.817,
-  asks: 0.71,
-  sameServer: 0.585,
-  restricted: -0.401,
-  known: -0.365,
-  crowd: 0.357,
-  namesakes: -0.74,
-  corpusSize: -0.726,
-  usageShare: 0.361,
-  usageMargin: 3.313,
-  nearestRequest: 1.106,
-  agreement: -0.464
-}
-const FITTED = Object.values(WEIGHTS)
+import { type ModelWeights, WITH_MEANING, WORDS_ALONE } from './confidence-weights.ts'
+import { EVIDENCE } from './evidence.ts'
 
 /** If the request names a tool, that tool is almost certainly meant. */
 export const NAMED = 0.97
 
-export function confidenceOf(evidence: readonly number[], weights: readonly number[] = FITTED): number {
-  let logit = 0
-  evidence.forEach((value, at) => {
-    logit += value * (weights[at] ?? 0)
-  })
+function weightsFor(evidence: readonly number[]): ModelWeights {
+  return evidence.length === EVIDENCE.length ? WITH_MEANING : WORDS_ALONE
+}
+
+function probability(evidence: readonly number[], weights: readonly number[]): number {
+  const logit = evidence.reduce((sum, value, at) => sum + value * (weights[at] ?? 0), 0)
   return 1 / (1 + Math.exp(-logit))
+}
+
+export function confidenceOf(evidence: readonly number[]): number {
+  return probability(evidence, weightsFor(evidence).right)
+}
+
+/** Few of the requests that a tool serves fail this, and many of the others. */
+export function isServed(evidence: readonly number[]): boolean {
+  const { served, servedFrom } = weightsFor(evidence)
+  return probability(evidence, served) >= servedFrom
 }

@@ -1,15 +1,26 @@
 /** The inputs of the confidence model, which measure how clear the first answer of a ranking is. */
 import type { LexicalScores } from './lexical/lexical-scorer.ts'
+import type { Meaning } from './meaning.ts'
 import { nameKey } from './names/find-mentions.ts'
 import type { Candidate } from './ranking.ts'
+
+/** The names of the values, in their order. The last ones are there with embeddings only. */
+export const EVIDENCE = [
+  ...['bias', 'margin', 'marginToFifth', 'strength', 'coverage', 'nameCoverage', 'nearTies', 'requestLength', 'asks'],
+  ...['sameServer', 'restricted', 'known', 'crowd', 'namesakes', 'corpusSize'],
+  ...['usageShare', 'usageMargin', 'nearestRequest', 'agreement'],
+  ...['meaning', 'meaningLead', 'level', 'bestLevel', 'lead', 'leadOfFifth', 'wordsAgree']
+]
 
 const TIE = 0.9
 const RIVAL = 0.6
 const CROWD_SHARPNESS = 8
+const MAX_LEAD = 6
 
 export interface EvidenceInput {
   ranked: readonly Candidate[]
   lexical: LexicalScores
+  meaning: Meaning
   serverOf(slot: number): string
   nameOf(slot: number): string
   restricted: boolean
@@ -29,6 +40,29 @@ function usageEvidence(ranked: readonly Candidate[], first: Candidate, nearest: 
   }
   const agreement = bestLexical === first ? 1 : 0
   return [first.usage * nearest, Math.max(0, first.usage - rival), nearest, agreement]
+}
+
+/** Empty without embeddings: there is a model of its own for that. */
+function meaningEvidence({ ranked, meaning }: EvidenceInput, first: Candidate): number[] {
+  if (meaning.deviation.size === 0) return []
+  let rival = 0
+  let bestLevel = 0
+  let bestLexical = first
+  for (const candidate of ranked) {
+    if (candidate !== first) rival = Math.max(rival, candidate.meaning)
+    if (candidate.lexical > bestLexical.lexical) bestLexical = candidate
+    bestLevel = Math.max(bestLevel, meaning.level.get(candidate.slot) ?? 0)
+  }
+  const lead = (other: Candidate | undefined) => Math.min(MAX_LEAD, first.total - (other?.total ?? 0)) / MAX_LEAD
+  return [
+    first.meaning / 3,
+    (first.meaning - rival) / 2,
+    meaning.level.get(first.slot) ?? 0,
+    bestLevel,
+    lead(ranked[1]),
+    lead(ranked[4]),
+    bestLexical === first ? 1 : 0
+  ]
 }
 
 /** How many tools share the top, each weighted by how close it is. */
@@ -68,6 +102,7 @@ export function evidenceOf(input: EvidenceInput): number[] {
     crowdOf(ranked, first),
     Math.log1p(namesakes),
     Math.log(1 + input.size) / 8,
-    ...usageEvidence(ranked, first, nearest)
+    ...usageEvidence(ranked, first, nearest),
+    ...meaningEvidence(input, first)
   ]
 }

@@ -19,12 +19,12 @@ function router() {
   return built
 }
 
-/** Cosines as a model would give them: all in a narrow band, the right one above it. */
+/** Cosines as the model gives them: unrelated ones near 0.1, the right one above them. */
 function similaritiesFor(right: string, lead = 0.3) {
   return new Map(
     Object.keys(TOOLS).map((name, at) => [
       toolKey(`${name} server`, name),
-      0.4 + at * 0.005 + (name === right ? lead : 0)
+      0.05 + at * 0.02 + (name === right ? lead : 0)
     ])
   )
 }

@@ -1,43 +1,36 @@
 /** Makes similarities from embeddings comparable: models differ in the position and spread of their cosines. */
 import type { Similarities } from './port.ts'
-import type { Candidate } from './ranking.ts'
 
-/** Below this a tool does not stand out. */
-const MIN_DEVIATION = 1
+/** From here on a tool is a candidate by its meaning alone. */
+export const STANDS_OUT = 1
 const MAX_DEVIATION = 5
-/** How far the first must lead the second, in standard deviations, for meaning alone to give this confidence. */
-const SURE_LEAD = 2
-const MOST = 0.6
 
-/** By slot: how many standard deviations a tool stands out. Tools that don't stand out are omitted. */
-export function standOut(
-  similarities: Similarities | undefined,
-  slotOf: (key: string) => number | undefined
-): Map<number, number> {
-  const found = new Map<number, number>()
-  const values = [...(similarities?.values() ?? [])]
-  if (!similarities || values.length < 2) return found
-  const mean = values.reduce((sum, value) => sum + value, 0) / values.length
-  const spread = Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length)
-  if (!(spread > 0)) return found
-  for (const [key, value] of similarities) {
-    const deviation = Math.min(MAX_DEVIATION, (value - mean) / spread)
-    const slot = slotOf(key)
-    if (slot !== undefined && deviation >= MIN_DEVIATION) found.set(slot, deviation)
-  }
-  return found
+export interface Meaning {
+  /** By slot: how many standard deviations a tool is above the mean. */
+  deviation: ReadonlyMap<number, number>
+  /** By slot: the similarity itself. */
+  level: ReadonlyMap<number, number>
 }
 
-/**
- * Confidence in the first match if its meaning stands out: never below what the words give, never above MOST by meaning alone.
- * Unlike the rest of the confidence this is set by hand, not fitted: no public data set has embeddings.
- */
-export function withMeaning(confidence: number, ranked: readonly Candidate[]): number {
-  const [first] = ranked
-  if (!first || first.meaning === 0) return confidence
-  // The tools that don't stand out are at most here.
-  let rival = MIN_DEVIATION
-  for (const candidate of ranked) if (candidate !== first) rival = Math.max(rival, candidate.meaning)
-  const lead = Math.min(1, Math.max(0, first.meaning - rival) / SURE_LEAD)
-  return Math.max(confidence, MOST * lead)
+const NONE: Meaning = { deviation: new Map(), level: new Map() }
+
+/** Empty if nothing can be compared. */
+export function readMeaning(
+  similarities: Similarities | undefined,
+  slotOf: (key: string) => number | undefined
+): Meaning {
+  const values = [...(similarities?.values() ?? [])].filter(Number.isFinite)
+  if (!similarities || values.length < 2) return NONE
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length
+  const spread = Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length)
+  if (!(spread > 0)) return NONE
+  const deviation = new Map<number, number>()
+  const level = new Map<number, number>()
+  for (const [key, value] of similarities) {
+    const slot = slotOf(key)
+    if (slot === undefined || !Number.isFinite(value)) continue
+    deviation.set(slot, Math.max(-MAX_DEVIATION, Math.min(MAX_DEVIATION, (value - mean) / spread)))
+    level.set(slot, value)
+  }
+  return { deviation, level }
 }

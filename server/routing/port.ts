@@ -37,9 +37,16 @@ export interface UsageExample {
   server: string
   tool: string
   at: number
+  /** The owner of the request; the local user if not set. */
+  owner?: string | undefined
+  /** The chat session in which it was made, if any: it is forgotten with the session. */
+  session?: string | undefined
 }
 
-/** How similar each tool is in meaning to a request: cosines of embeddings, by `toolKey`. */
+/**
+ * How similar each tool is in meaning to a request, by `toolKey`: cosines on the scale of all-MiniLM-L6-v2, in which unrelated texts are
+ * near 0.1.
+ */
 export type Similarities = ReadonlyMap<string, number>
 
 export interface FindOptions {
@@ -47,6 +54,10 @@ export interface FindOptions {
   threshold?: number | undefined
   server?: string | undefined
   similarities?: Similarities | undefined
+  /** The owner whose past requests count; the local user if not set. */
+  owner?: string | undefined
+  /** Past requests don't count. */
+  ignoresUsage?: boolean | undefined
 }
 
 export interface Router {

@@ -305,3 +305,22 @@ describe('hostile input', () => {
     }
   })
 })
+
+describe('values in a request', () => {
+  const built = createRouter()
+  built.setServer('desk', [
+    { server: 'desk', name: 'read_text', description: 'Read a text', params: 'path Where it is' },
+    { server: 'desk', name: 'read_monitor', description: 'Read the log of the monitor 17' },
+    { server: 'desk', name: 'add', description: 'Adds two numbers, as in plus', params: 'a\nb' }
+  ])
+  const first = (request: string) => built.find(request).matches[0]?.tool
+
+  it('are no words: a folder or number that a description contains finds no tool', () => {
+    expect(first('read /srv/monitor/log/notes')).toBe('read_text')
+    expect(first('what is 17 plus 25')).toBe('add')
+  })
+
+  it('are names if they are written like one', () => {
+    expect(first('read the monitor 17')).toBe('read_monitor')
+  })
+})

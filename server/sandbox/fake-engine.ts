@@ -23,6 +23,8 @@ export class FakeContainer {
   state: ContainerState = { running: true, paused: false, oomKilled: false, exitCode: 0 }
   epoch = 0
   tampered = false
+  /** What commands have left: processes, by name, and files outside of the workspace. */
+  readonly left = new Set<string>()
   isFull = false
   connection: FakeConnection | undefined
 
@@ -91,11 +93,14 @@ export class FakeConnection implements WorkspaceConnection {
     return { data: '', holes: [], eof: true }
   }
 
-  async restore({ deleted = [], entries }: RestoreParams): Promise<RestoreResult> {
+  async restore({ deleted = [], entries, content = new Uint8Array() }: RestoreParams): Promise<RestoreResult> {
     if (this.#container.isFull) return { failed: entries.map(({ path }) => ({ path, reason: 'full', noRoom: true })) }
     for (const path of deleted) this.#container.files.delete(path)
-    for (const { path, type, data } of entries) {
-      if (type === 'file') this.#container.files.set(path, Buffer.from(data ?? '', 'base64').toString())
+    let at = 0
+    for (const { path, type, data = '', bytes } of entries) {
+      const own = bytes === undefined ? Buffer.from(data, 'base64') : content.subarray(at, at + bytes)
+      at += bytes ?? 0
+      if (type === 'file') this.#container.files.set(path, Buffer.from(own).toString())
     }
     this.#reported = new Map(this.#container.files)
     return { failed: [], removed: deleted.length }
@@ -111,6 +116,11 @@ export class FakeConnection implements WorkspaceConnection {
     if (change.kind === 'delete') files.delete(change.path)
     if (change.kind === 'write') files.set(change.path, Buffer.from(change.data, 'base64').toString())
     return {}
+  }
+
+  async tidy(): Promise<boolean> {
+    this.#container.left.clear()
+    return true
   }
 
   async ping(): Promise<void> {}

@@ -63,7 +63,7 @@ export interface CallOptions {
   signal?: AbortSignal | undefined
   timeoutMs: number
   onOutput?: ((chunk: OutputChunk) => void) | undefined
-  /** What the path of this call must lead to. If it does not, nothing is done and `target_changed` is thrown. */
+  /** The target that the path of this call must lead to. If it leads elsewhere, nothing is done and `target_changed` is thrown. */
   expected?: ExpectedTarget | undefined
 }
 
@@ -101,6 +101,8 @@ export interface WorkspaceConnection {
   resolve(paths: string[]): Promise<PathTarget[]>
   /** Makes a change that a person asked for. */
   change(change: FileChange): Promise<FileChangeResult>
+  /** Ends what commands have left running, and empties the folders for temporary files. Returns false if something is left. */
+  tidy(): Promise<boolean>
   ping(): Promise<void>
   close(): Promise<void>
 }

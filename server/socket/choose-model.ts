@@ -29,7 +29,7 @@ export async function chooseModel(
   }
 }
 
-/** What a client is told about the session that it is in. */
+/** Tells a client which session and model it is connected to. */
 export function ready(sessionId: string, model: string): Ready {
   return { sessionId, provider: model.split('/')[0] ?? '', model }
 }

@@ -129,7 +129,7 @@ async function admit(socket: ClientSocket, options: SocketServerOptions, limits:
   // Count only after authentication, so that strangers at the same address don't use up the limits of others.
   const person = { owner, address }
   await limits.connections.enter(person, 'connections')
-  const leave = enterOpen(person, limits)
+  const leave = enterOpen(person, owner !== undefined && (await options.owners.isKnown(owner)), limits)
   try {
     const opened = await options.access.open(sessionId, { owner, token }, { address })
     socket.data = { sessionId, ...opened, ...(owner !== undefined && { owner: ownerName(owner) }) }
@@ -155,8 +155,11 @@ function sessionIdOf({ handshake: { query, auth } }: ClientSocket): string {
 }
 
 /** Returns a function that releases the connection. */
-function enterOpen(person: Person, { open, openOfAddress }: Limits): () => void {
+function enterOpen(person: Person, isKnown: boolean, { open, openOfAddress }: Limits): () => void {
+  // Someone with sessions has at least one connection, however many others at the same address have.
+  const isSure = isKnown && open.countOf(personOf(person)) === 0
   const leave = open.enter(personOf(person))
+  if (isSure) return leave
   try {
     const leaveAddress = openOfAddress.enter(person.address)
     return () => {
@@ -207,8 +210,8 @@ async function serve(socket: ClientSocket, options: SocketServerOptions, limits:
   await sendSnapshot(socket, transcript, options)
   if (!socket.connected) return // a room that a closed socket joins is never left
   await socket.join(sessionRoom(sessionId))
-  // The session was removed meanwhile; clients in the room have already been told.
-  if (!(await options.access.meta(sessionId))) return void socket.disconnect(true)
+  // The session was removed or hidden meanwhile; clients in the room have already been told.
+  if ((await options.access.meta(sessionId))?.isDeleted !== false) return void socket.disconnect(true)
   // Events stored between the snapshot and joining the room would be missing.
   const now = await options.chat.transcript(sessionId)
   if (now.model !== null && now.model !== model) socket.emit('system:ready', ready(sessionId, now.model))
@@ -265,6 +268,7 @@ function listen(socket: ClientSocket, options: SocketServerOptions, { commands, 
       commands.enter(sessionId, 'requests')
       if (!isCommand(name))
         throw new AppError('invalid', 'unknown_command', `There is no command "${name.slice(0, 50)}".`)
+      await options.access.checkStillThere(sessionId)
       if (name === 'session:snapshot') {
         await sendSnapshot(socket, await options.chat.transcript(sessionId), options)
         retell(socket, options)

@@ -9,7 +9,7 @@ const MAX_EARLY_BYTES = 64 * 1024
 
 interface Transport {
   name: string
-  /** Of a WebSocket: the one of the library, which has the TCP connection in a field without a public name. */
+  /** For a WebSocket, the library's own socket object. It has the TCP connection in a field without a public name. */
   socket?: { _socket?: Socket }
 }
 

@@ -11,9 +11,13 @@ export class OpenSockets {
     this.#whose = whose
   }
 
+  countOf(person: string): number {
+    return this.#counts.get(person) ?? 0
+  }
+
   /** Returns a function that releases the socket. Throws if the person has too many. */
   enter(person: string): () => void {
-    const count = this.#counts.get(person) ?? 0
+    const count = this.countOf(person)
     if (count >= this.#max) {
       const message = `${this.#whose} ${this.#max} connections open: close some tabs or clients.`
       throw new AppError('unavailable', 'too_many_connections', message)

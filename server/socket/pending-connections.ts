@@ -4,7 +4,7 @@ export interface RawConnection {
   once(event: 'close', listener: () => void): unknown
 }
 
-/** Of all addresses together. */
+/** Limit for all addresses together. */
 const MAX_IN_ALL = 2000
 const MAX_ATTEMPTS = 5
 

@@ -43,13 +43,13 @@ export interface SocketServerOptions {
 }
 
 interface SocketLimits {
-  /** Of one session, over all its tabs. */
+  /** Limit for one session, over all its tabs. */
   commandsPerMinute: number
   messagesPerMinute: number
-  /** Of one person: a browser, or the clients without one at an address. */
+  /** Limit for one person: a browser, or all clients without a browser at one address. */
   connectionsPerMinute: number
   maxConnections: number
-  /** Of one address, on which nobody has come in yet. */
+  /** Limit for one address: connections that have not been admitted yet. */
   maxPendingConnections: number
 }
 

@@ -5,7 +5,7 @@
 import type { VersionAbout } from '../../contract/effects/effect-replies.ts'
 import type { WorkspaceEntry } from '../../workspace-server/protocol.ts'
 
-/** What happened to one path. Null means that there was, or is, nothing. */
+/** A change of one path. Null means that there was, or is, nothing. */
 export interface StoredChange {
   path: string
   before: WorkspaceEntry | null
@@ -50,6 +50,8 @@ export interface Checkpoint {
   commit(delta: CheckpointDelta): Promise<void>
   /** Reads content in chunks of at most `chunkBytes`. Throws internal `checkpoint_damaged` if the bytes have changed. */
   read(hash: string, chunkBytes: number): AsyncIterable<Uint8Array>
+  /** Reads many small contents at once. Undefined for those that must be read one by one. Throws as `read` does. */
+  readSmall(hashes: readonly string[]): Promise<(Uint8Array | undefined)[]>
   close(): Promise<void>
 }
 
@@ -79,4 +81,18 @@ export function isSameEntry(a: WorkspaceEntry | null, b: WorkspaceEntry | null):
   if (a.type === 'file' && b.type === 'file') return a.hash === b.hash && a.mode === b.mode
   if (a.type === 'dir' && b.type === 'dir') return a.mode === b.mode
   return a.type === 'link' && b.type === 'link' && a.target === b.target
+}
+
+/** A checkpoint that someone else closes. */
+export function borrowed(checkpoint: Checkpoint): Checkpoint {
+  const { entries, changeSets, isThinned } = checkpoint
+  return {
+    ...{ entries, changeSets, isThinned },
+    has: (hash) => checkpoint.has(hash),
+    addBlob: (content) => checkpoint.addBlob(content),
+    commit: (delta) => checkpoint.commit(delta),
+    read: (hash, chunkBytes) => checkpoint.read(hash, chunkBytes),
+    readSmall: (hashes) => checkpoint.readSmall(hashes),
+    close: async () => {}
+  }
 }

@@ -32,7 +32,7 @@ function folder(): string {
 const checkpointsIn = (dataDir: string) =>
   openCheckpointStore({ dir: join(dataDir, 'checkpoints'), maxSessionBytes: 1e6, logger: silentLogger })
 
-/** What a start does with this folder. `address` is how it calls the Redis. */
+/** Does what a start does with this folder. `address` is its name for the Redis. */
 async function start(dataDir: string, { address = 'here', isAccepted = false } = {}): Promise<Store> {
   const file = deploymentFile(dataDir, address)
   const offered = readDeploymentId(file) ?? crypto.randomUUID()

@@ -59,7 +59,7 @@ export function keysOf(events: NewEvent[]): string[] {
 
 export interface DecodedEvent {
   event: StoredEvent
-  /** What `fill` still has to put back. */
+  /** Large fields that `fill` still has to put back. */
   large: LargeField[]
 }
 

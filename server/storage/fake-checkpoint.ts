@@ -34,6 +34,7 @@ export function fakeCheckpoint(maxHistoryBytes = Number.POSITIVE_INFINITY): Chec
       if (!bytes) throw new Error('no such content')
       for (let at = 0; at < bytes.length; at += chunkBytes) yield bytes.subarray(at, at + chunkBytes)
     },
+    readSmall: async (hashes) => hashes.map((hash) => contents.get(hash)),
     close: async () => {}
   }
 }

@@ -11,7 +11,7 @@ export const MIN_LARGE_BYTES = 64 * 1024
 export interface LargeField {
   field: string
   hash: string
-  /** Of the stored JSON. */
+  /** Size of the stored JSON. */
   bytes: number
 }
 

@@ -10,6 +10,7 @@ export function observedStore(store: Store, report: Report): Store {
     sessions: observed(store.sessions, (operation) => report('sessions', operation)),
     events: observed(store.events, (operation) => report('events', operation)),
     keyValues: observed(store.keyValues, (operation) => report('keys', operation)),
+    heads: observed(store.heads, (operation) => report('heads', operation)),
     close: () => store.close()
   }
 }

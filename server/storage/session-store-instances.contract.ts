@@ -32,6 +32,38 @@ export function describeInstances(context: () => SessionStores): void {
     await vi.waitFor(async () => expect(await b.instances()).toEqual([]), { interval: 5 })
   })
 
+  // Checked: if a store counts only the forks of the caller, the other instance gets one more.
+  it('counts the forks of all living instances against the limit, with the live sessions', async () => {
+    const { a, b, id } = context()
+    await a.heartbeat('one', LONG)
+    await b.heartbeat('two', LONG)
+    const taken = await a.acquire(id, 'one', LONG)
+    const later = await a.acquire(`${id}2`, 'one', LONG)
+    if (!taken.granted || !later.granted) throw new Error('busy')
+    expect(await a.reserve(id, taken.record.epoch, 3)).toBe('ok')
+    expect(await a.reserveForks('one', 1, 3)).toBe(true)
+    expect(await b.reserveForks('two', 1, 3)).toBe(true)
+    expect(await b.reserveForks('two', 2, 3)).toBe(false)
+    expect(await a.reserve(`${id}2`, later.record.epoch, 3)).toBe('full')
+    // Fewer are always accepted, and a place that is free again can be taken.
+    expect(await a.reserveForks('one', 0, 1)).toBe(true)
+    expect(await b.reserveForks('two', 2, 3)).toBe(true)
+    expect(await a.reserve(`${id}2`, later.record.epoch, 3)).toBe('full')
+    await b.signOff('two')
+    expect(await a.reserve(`${id}2`, later.record.epoch, 3)).toBe('ok')
+    await b.heartbeat('three', 1)
+    await b.reserveForks('three', 1, 3)
+    await vi.waitFor(async () => expect(await a.reserveForks('one', 1, 3)).toBe(true), { interval: 5 })
+  })
+
+  it('reserves forks up to the limit under concurrency, from two connections', async () => {
+    const { a, b } = context()
+    const names = Array.from({ length: 20 }, (_, at) => `instance-${at}`)
+    await Promise.all(names.map((name) => a.heartbeat(name, LONG)))
+    const given = await Promise.all(names.map((name, at) => (at % 2 ? a : b).reserveForks(name, 1, 7)))
+    expect(given.filter(Boolean)).toHaveLength(7)
+  })
+
   it('remembers which instances have ended, and knows nothing about those it has never seen', async () => {
     const { a, b, empty } = context()
     await a.heartbeat('stays', LONG)

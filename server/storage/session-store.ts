@@ -62,7 +62,12 @@ export interface SessionStore {
   visit(sessionId: string): Promise<void>
   /** Releases the lease; does nothing with an old epoch. */
   release(sessionId: string, epoch: number): Promise<void>
-  /** Marks the session as live before a container is created for it, unless `maxLive` others are live. */
+  /**
+   * Sets how many forks an instance has, unless it would have more than before and there would be more than `maxLive` live sessions and
+   * forks in all; then it returns false. Forks of an instance count while its heartbeat lasts.
+   */
+  reserveForks(instanceId: string, forks: number, maxLive: number): Promise<boolean>
+  /** Marks the session as live before a container is created for it, unless `maxLive` other sessions and forks are live. */
   reserve(sessionId: string, epoch: number, maxLive: number): Promise<'ok' | 'full' | 'lost'>
   /** Sets the container and `live`; returns false if the epoch is old. */
   bind(sessionId: string, epoch: number, containerId: string): Promise<boolean>

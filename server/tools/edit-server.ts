@@ -1,6 +1,7 @@
 /**
  * Changes an entry of the registry for an administrator. Invariants: what is saved was shown before, word for word; a hidden value never
- * leaves this process, and is kept unless it is replaced; an entry that has changed meanwhile is not overwritten.
+ * leaves this process, and is kept only for the program and address that it was entered for; an entry that has changed meanwhile is not
+ * overwritten.
  */
 import { createHmac } from 'node:crypto'
 import type { ChangeRule, EditServer, EntryDraft } from '../../contract/servers/entry-edits.ts'
@@ -14,7 +15,7 @@ import { warnings } from '../catalog/import/plan-servers.ts'
 import { readEntry, unknownKeys } from '../catalog/read-entry.ts'
 import type { Registry } from '../catalog/registry.ts'
 import type { ServerEntry } from '../catalog/server-entry.ts'
-import { shownValue } from '../catalog/shown-value.ts'
+import { decidesPlace, shownValue } from '../catalog/shown-value.ts'
 import { storeSecrets } from '../catalog/store-secrets.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
 import { AppError } from '../lib/errors.ts'
@@ -31,6 +32,8 @@ export interface EditDeps {
 }
 
 const VALUE_KEYS = ['env', 'headers']
+/** Keys that decide which program or address gets the values. */
+const PLACE_KEYS = ['command', 'args', 'cwd', 'sandbox', 'url', 'serverUrl', 'type', 'transport']
 const MAX_CHARS = 200_000
 
 export async function draftOf(deps: EditDeps, name: string): Promise<EntryDraft> {
@@ -134,16 +137,35 @@ function isHidden(name: string, value: unknown): boolean {
 }
 
 function withKept(wanted: RawEntry, current: RawEntry): RawEntry {
+  const isElsewhere = canonicalJson(placeOf(wanted, current)) !== canonicalJson(placeOf(current, current))
   return mapValues(wanted, (values, key) => {
     const before = isRecord(current[key]) ? current[key] : {}
     const kept = Object.entries(values).map(([name, value]) => {
       if (value !== null) return [name, value]
+      if (isElsewhere) throw enterAgain(name)
+
       if (Object.hasOwn(before, name)) return [name, before[name]]
       const message = `Enter the value of "${name}": a hidden value is kept only under the name that it had.`
       throw new AppError('invalid', 'invalid_request', message)
     })
     return Object.fromEntries(kept)
   })
+}
+
+function placeOf(raw: RawEntry, current: RawEntry): unknown {
+  const values = VALUE_KEYS.flatMap((key) => {
+    const before = isRecord(current[key]) ? current[key] : {}
+    const given = isRecord(raw[key]) ? Object.entries(raw[key]) : []
+    return given
+      .map(([name, value]) => [key, name, value ?? before[name] ?? null] as const)
+      .filter(([, name, value]) => decidesPlace(name, value))
+  })
+  return [PLACE_KEYS.map((key) => raw[key] ?? null), values]
+}
+
+function enterAgain(name: string): AppError {
+  const message = `Enter the value of "${name}" again: another command, argument, folder, sandbox or address would get the hidden value. Or move it into the credentials file first, with nothing else changed.`
+  return new AppError('invalid', 'invalid_request', message)
 }
 
 function mapValues(raw: RawEntry, map: (values: RawEntry, key: string) => RawEntry): RawEntry {

@@ -54,7 +54,13 @@ export interface ServerDirectoryOptions {
   problem(): string | undefined
   /** Applies the current file. */
   reload(): Promise<void>
-  core(): Promise<{ index: ToolIndex; connections: Connections; policy: ApprovalPolicy; audit: Audit }>
+  core(): Promise<{
+    index: ToolIndex
+    connections: Connections
+    policy: ApprovalPolicy
+    audit: Audit
+    enrichment?: { embedded(server: string): number | undefined } | undefined
+  }>
   /** The chat's policy. */
   policy: ApprovalPolicy
   guard: DefinitionGuard
@@ -277,7 +283,8 @@ export class ServerDirectory {
 
   async #summary(entry: ServerEntry): Promise<ServerSummary> {
     const { name, kind, enabled } = entry
-    const { index, connections, policy } = await this.#options.core()
+    const { index, connections, policy, enrichment } = await this.#options.core()
+    const embedded = enabled ? enrichment?.embedded(name) : undefined
     const record = index.record(name)
     const state = connections.state(name)
     const tools = enabled ? (record?.tools ?? []) : []
@@ -300,7 +307,8 @@ export class ServerDirectory {
       startMs: record?.startMs ?? null,
       startedAt: state?.startedAt ?? null,
       calls: connections.calls(name),
-      processes: state?.instances.filter(({ pid }) => pid !== undefined).length ?? 0
+      processes: state?.instances.filter(({ pid }) => pid !== undefined).length ?? 0,
+      ...(embedded === undefined ? {} : { embedded })
     }
   }
 

@@ -1,6 +1,6 @@
 /**
  * The resources and prompts of a server, for an administrator who looks at them in the page. Invariant: reading one is recorded in the
- * audit log first, rules that deny it apply, and everything that the server says is bounded.
+ * audit log first, rules that deny it apply, and everything that the server says is bounded and without the secrets that it was given.
  */
 import type {
   OfferedPrompt,
@@ -12,11 +12,11 @@ import type {
 import type { Audit } from '../audit/audit.ts'
 import { CallProgress, callFailed, callReturned } from '../audit/call-end.ts'
 import { boundContent } from '../calls/bound-content.ts'
-import type { Caller } from '../calls/caller.ts'
 import type { Connections } from '../connections/connections.ts'
 import { AppError, messageOf } from '../lib/errors.ts'
 import { isRecord } from '../lib/is-record.ts'
 import type { ApprovalPolicy } from '../policy/approval-policy.ts'
+import { callerOf, type Trying, withoutSecrets } from './try-tool.ts'
 
 export interface OfferDeps {
   connections: Pick<Connections, 'list' | 'request' | 'connection' | 'chatLane'>
@@ -25,19 +25,13 @@ export interface OfferDeps {
   audit: Pick<Audit, 'begin'>
 }
 
-interface Looking {
-  server: string
-  owner: string
-  signal: AbortSignal
-}
-
 const MAX_PAGES = 10
 const MAX_ITEMS = 500
 const MAX_MESSAGES = 100
 const MAX_TEXT = 2000
 
 /** Starts the server if necessary. A list that fails does not hide the others. */
-export async function listOffers(deps: OfferDeps, looking: Looking): Promise<OffersReply> {
+export async function listOffers(deps: OfferDeps, looking: Trying): Promise<OffersReply> {
   const { server, signal } = looking
   const caller = callerOf(deps, looking)
   await deps.connections.list(server, { caller, signal })
@@ -59,14 +53,14 @@ export async function listOffers(deps: OfferDeps, looking: Looking): Promise<Off
   return { resources: found.filter(({ uri }) => uri !== ''), prompts: offered.map(promptOf), problems }
 }
 
-export async function readResource(deps: OfferDeps, looking: Looking, uri: string): Promise<ResourceReply> {
+export async function readResource(deps: OfferDeps, looking: Trying, uri: string): Promise<ResourceReply> {
   const { contents } = await recorded(deps, looking, 'resources/read', { uri })
   return { content: boundContent((Array.isArray(contents) ? contents : []).map(asBlock)) }
 }
 
 export async function getPrompt(
   deps: OfferDeps,
-  looking: Looking,
+  looking: Trying,
   prompt: { name: string; arguments: Record<string, string> }
 ): Promise<PromptReply> {
   const { description, messages } = await recorded(deps, looking, 'prompts/get', prompt)
@@ -88,7 +82,7 @@ export async function getPrompt(
 
 async function recorded(
   deps: OfferDeps,
-  looking: Looking,
+  looking: Trying,
   method: string,
   params: Record<string, unknown>
 ): Promise<Record<string, unknown>> {
@@ -102,7 +96,7 @@ async function recorded(
     progress.sending()
     const result = await deps.connections.request(server, { caller, method, params, signal })
     end({ ...callReturned({ isError: false }), calledMs: progress.calledMs })
-    return result
+    return withoutSecrets(deps, looking, result)
   } catch (error) {
     end({ ...callFailed(error, progress.stage), calledMs: progress.calledMs })
     throw error
@@ -111,7 +105,7 @@ async function recorded(
 
 async function pages(
   { connections, ...deps }: OfferDeps,
-  looking: Looking,
+  looking: Trying,
   method: string,
   key: string
 ): Promise<Record<string, unknown>[]> {
@@ -125,7 +119,7 @@ async function pages(
     if (typeof nextCursor !== 'string') break
     params = { cursor: nextCursor }
   }
-  return items.slice(0, MAX_ITEMS)
+  return withoutSecrets({ connections }, looking, items.slice(0, MAX_ITEMS))
 }
 
 function resourceOf(item: Record<string, unknown>, isTemplate: boolean): OfferedResource {
@@ -163,8 +157,4 @@ function asBlock(part: unknown): unknown {
 
 function text(value: unknown, max = MAX_TEXT): string {
   return typeof value === 'string' ? value.slice(0, max).toWellFormed() : ''
-}
-
-function callerOf({ connections }: OfferDeps, { owner }: Looking): Caller {
-  return { owner, door: 'http', client: 'page', laneId: connections.chatLane }
 }

@@ -15,9 +15,10 @@ type Core = () => Promise<{
 const LIST_MS = 10_000
 
 /** Offers a server of the registry to the chat. Listing a server that was seen before starts nothing. */
-export function serverToolSource(server: string, core: Core): ToolSource {
+export function serverToolSource(server: string, core: Core, alternatives?: readonly string[]): ToolSource {
   return {
     server,
+    alternatives,
     async list({ live, ...asking }) {
       const list = async (signal: AbortSignal) => {
         const { index, connections } = await core()

@@ -3,21 +3,27 @@ import { createLogger } from '../lib/logger.ts'
 import { createRouter } from '../routing/router.ts'
 import { fakeKeyValueStore } from '../storage/fake-key-value-store.ts'
 import type { KeyValueStore } from '../storage/key-value-store.ts'
-import { openStoredUsage } from './stored-usage.ts'
+import { forgetStoredSession, openStoredUsage } from './stored-usage.ts'
 
 async function gateway(keyValues: KeyValueStore) {
   const router = createRouter()
   const usage = await openStoredUsage(keyValues, router, createLogger('silent'))
-  return { usage, requests: () => router.usage().map(({ request }) => request) }
+  return {
+    usage,
+    requests: () => router.usage().map(({ request }) => request),
+    owners: () => router.usage().map(({ owner }) => owner)
+  }
 }
 
 describe('what is learnt from use', () => {
   it('is there after a restart', async () => {
     const keyValues = fakeKeyValueStore()
     const before = await gateway(keyValues)
-    before.usage.learn('mail the report', 'post', 'send')
+    before.usage.learn('mail the report', 'post', 'send', 'ann')
     await before.usage.flush()
-    expect((await gateway(keyValues)).requests()).toEqual(['mail the report'])
+    const after = await gateway(keyValues)
+    expect(after.requests()).toEqual(['mail the report'])
+    expect(after.owners()).toEqual(['ann'])
   })
 
   it.each([
@@ -29,16 +35,16 @@ describe('what is learnt from use', () => {
     "set the key 'abc'"
   ])('is nothing where the request names a secret: %s', async (request) => {
     const { usage, requests } = await gateway(fakeKeyValueStore())
-    usage.learn(request, 'a', 'x')
-    usage.learn('turn the key on the keyboard', 'a', 'y')
+    usage.learn(request, 'a', 'x', 'local')
+    usage.learn('turn the key on the keyboard', 'a', 'y', 'local')
     expect(requests()).toEqual(['turn the key on the keyboard'])
   })
 
   it('is kept from both of two gateways on one store', async () => {
     const keyValues = fakeKeyValueStore()
     const [one, two] = [await gateway(keyValues), await gateway(keyValues)]
-    one.usage.learn('first', 'a', 'x')
-    two.usage.learn('second', 'b', 'y')
+    one.usage.learn('first', 'a', 'x', 'local')
+    two.usage.learn('second', 'b', 'y', 'local')
     await one.usage.flush()
     await two.usage.flush()
     expect((await gateway(keyValues)).requests()).toEqual(['first', 'second'])
@@ -47,7 +53,7 @@ describe('what is learnt from use', () => {
   it('stays forgotten when another gateway, which still knows it, saves', async () => {
     const keyValues = fakeKeyValueStore()
     const running = await gateway(keyValues)
-    running.usage.learn('secret plan', 'a', 'x')
+    running.usage.learn('secret plan', 'a', 'x', 'local')
     await running.usage.flush()
     const clearing = await gateway(keyValues)
     expect(clearing.requests()).toEqual(['secret plan'])
@@ -58,7 +64,7 @@ describe('what is learnt from use', () => {
       const wait = () => (Date.now() > started ? done() : setImmediate(wait))
       wait()
     })
-    running.usage.learn('later', 'a', 'x')
+    running.usage.learn('later', 'a', 'x', 'local')
     await running.usage.flush()
     expect(running.requests()).toEqual(['later'])
     expect((await gateway(keyValues)).requests()).toEqual(['later'])
@@ -67,7 +73,7 @@ describe('what is learnt from use', () => {
   it('is bounded', async () => {
     const keyValues = fakeKeyValueStore()
     const { usage } = await gateway(keyValues)
-    for (let at = 0; at < 2100; at += 1) usage.learn(`request ${at}`, 'a', 'x')
+    for (let at = 0; at < 2100; at += 1) usage.learn(`request ${at}`, 'a', 'x', 'local')
     await usage.flush()
     const kept = (await gateway(keyValues)).requests()
     expect(kept).toHaveLength(2000)
@@ -82,5 +88,24 @@ describe('what is learnt from use', () => {
       { request: 'ok', server: 's', tool: 't', at: 1 }
     ])
     expect((await gateway(keyValues)).requests()).toEqual(['ok'])
+  })
+
+  // Checked: if sessions are not compared, the request of the deleted one is still there.
+  it('in a chat is forgotten with its session, also if it is about to be saved', async () => {
+    const keyValues = fakeKeyValueStore()
+    const one = await gateway(keyValues)
+    one.usage.learn('book a doctor', 'health', 'book', 'ann', 'deleted')
+    one.usage.learn('mail the report', 'post', 'send', 'ann', 'kept')
+    one.usage.learn('over the gateway', 'post', 'send', 'ann')
+    await one.usage.flush()
+    const two = await gateway(keyValues)
+    two.usage.learn('call the doctor', 'health', 'call', 'ann', 'deleted')
+    const saved = two.usage.flush()
+    await two.usage.forgetSession('deleted')
+    await saved
+    const kept = ['mail the report', 'over the gateway']
+    expect([two.requests(), (await gateway(keyValues)).requests()]).toEqual([kept, kept])
+    await forgetStoredSession(keyValues, 'kept')
+    expect((await gateway(keyValues)).requests()).toEqual(['over the gateway'])
   })
 })

@@ -1,6 +1,6 @@
 /**
  * Calls one tool for an administrator who tries it in the page. Invariant: the call is recorded first, it runs with the definition that
- * was shown, and a tool that may change something needs a second, explicit request.
+ * was shown, a tool that may change something needs a second, explicit request, and nothing shows a secret that the server repeats.
  */
 import type { ToolTrial, ToolTrialReply, TriedTool } from '../../contract/servers/servers.ts'
 import type { Audit } from '../audit/audit.ts'
@@ -10,19 +10,20 @@ import type { Caller } from '../calls/caller.ts'
 import type { StoredTool } from '../catalog/stored-tools.ts'
 import type { Connections } from '../connections/connections.ts'
 import { AppError } from '../lib/errors.ts'
+import { redactTexts } from '../lib/redact-texts.ts'
 import type { ApprovalPolicy } from '../policy/approval-policy.ts'
 import { isReader } from '../policy/tool-effects.ts'
 import type { ToolIndex } from './tool-index.ts'
 
 interface TrialDeps {
   index: Pick<ToolIndex, 'entry' | 'tools'>
-  connections: Pick<Connections, 'list' | 'call' | 'chatLane'>
+  connections: Pick<Connections, 'list' | 'call' | 'connection' | 'chatLane'>
   /** The chat's rules: what never runs there does not run here. */
   policy: ApprovalPolicy
   audit: Pick<Audit, 'begin'>
 }
 
-interface Trying {
+export interface Trying {
   server: string
   owner: string
   signal: AbortSignal
@@ -31,7 +32,8 @@ interface Trying {
 /** The tool as the running server has it; starts the server if necessary. */
 export async function findTool(deps: TrialDeps, trying: Trying, name: string): Promise<TriedTool> {
   const { tool, tools } = await lookUp(deps, trying, name)
-  const { description, inputSchema, hash } = tool
+  const { description, inputSchema } = withoutSecrets(deps, trying, tool)
+  const { hash } = tool
   const mayChange = !isReader(deps.index.entry(trying.server), tools, tool)
   return { name, description, inputSchema, definition: hash, mayChange }
 }
@@ -54,7 +56,7 @@ export async function tryTool(deps: TrialDeps, trying: Trying, trial: ToolTrial)
     const mayRun = async ({ hash }: StoredTool) => hash === definition
     progress.sending()
     const call = { caller, tool: name, args, mustNotRepeat: true, signal, mayRun }
-    const { result } = await deps.connections.call(server, call)
+    const { result } = withoutSecrets(deps, trying, await deps.connections.call(server, call))
     const content = Array.isArray(result.content) ? result.content : []
     const isError = result.isError === true
     end({ ...callReturned({ isError }), calledMs: progress.calledMs })
@@ -77,6 +79,17 @@ async function lookUp(
   throw new AppError('not-found', 'unknown_tool', `The server "${server}" has no tool "${name.slice(0, 100)}".`)
 }
 
-function callerOf({ connections }: TrialDeps, { owner }: Trying): Caller {
+/** A copy of what the server said, without the secrets that it was given. */
+export function withoutSecrets<T>(
+  deps: { connections: Pick<Connections, 'connection' | 'chatLane'> },
+  trying: Trying,
+  said: T
+): T {
+  const { log } = deps.connections.connection(trying.server, callerOf(deps, trying))
+  // Texts stay texts, and everything else stays as it is.
+  return redactTexts(said, (text) => log.redact(text)) as T
+}
+
+export function callerOf({ connections }: { connections: Pick<Connections, 'chatLane'> }, { owner }: Trying): Caller {
   return { owner, door: 'http', client: 'page', laneId: connections.chatLane }
 }

@@ -1,4 +1,4 @@
-/** What can go wrong, one function each. Every fault mends itself before it resolves, so that the walk goes on from a whole world. */
+/** The faults, one function each. Every fault repairs itself before it resolves, so that the walk continues with a working world. */
 import { execFile } from 'node:child_process'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -9,7 +9,7 @@ export type Fault = (world: World, random: Random) => Promise<string>
 
 const run = promisify(execFile)
 
-export const FAULTS: Record<string, { weight: number; make: Fault }> = {
+export const FAULTS: Record<string, { weight: number; make: Fault; needsBucket?: true }> = {
   'kill a server': {
     weight: 4,
     async make({ instances }, random) {
@@ -114,6 +114,17 @@ export const FAULTS: Record<string, { weight: number; make: Fault }> = {
       return `for ${Math.round(ms)} ms`
     }
   },
+  'shut the bucket': {
+    weight: 4,
+    needsBucket: true,
+    async make({ bucket }, random) {
+      const ms = random.between(500, 30_000)
+      bucket?.shut()
+      await delay(ms)
+      bucket?.open()
+      return `for ${Math.round(ms)} ms`
+    }
+  },
   'cut sockets': {
     weight: 4,
     async make({ front }, random) {
@@ -122,8 +133,9 @@ export const FAULTS: Record<string, { weight: number; make: Fault }> = {
   }
 }
 
-export function pickFault(random: Random): string {
-  return random.pick(Object.entries(FAULTS).flatMap(([name, { weight }]) => Array<string>(weight).fill(name)))
+export function pickFault(random: Random, hasBucket: boolean): string {
+  const possible = Object.entries(FAULTS).filter(([, { needsBucket }]) => hasBucket || !needsBucket)
+  return random.pick(possible.flatMap(([name, { weight }]) => Array<string>(weight).fill(name)))
 }
 
 async function frozen(pid: number | undefined, ms: number): Promise<void> {

@@ -1,4 +1,4 @@
-/** A small balancer in front of the instances, over plain TCP: whoever is alive gets the next connection. */
+/** A small balancer in front of the instances, over plain TCP: an instance that is alive gets the next connection. */
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import type { Random } from './random.ts'

@@ -1,4 +1,4 @@
-/** What must be true after every walk. Pure: reads the evidence, and says in sentences what does not hold. */
+/** The invariants that must hold after every walk. Pure functions: they read the evidence and describe each violation in a sentence. */
 import type { SessionEvent } from '../../contract/events.ts'
 import { applyEvent, emptyTranscript, type TranscriptEntry } from '../../contract/transcript.ts'
 import type { StoredEvent } from '../../server/storage/event-log.ts'
@@ -13,6 +13,8 @@ export interface SessionEvidence {
   events: StoredEvent[]
   /** The marks that its commands have left in its files, or why nobody could look. */
   effects: string[] | Error
+  /** The logs of the sessions that were branched off. */
+  branches: StoredEvent[][]
 }
 
 export interface Evidence {
@@ -31,7 +33,7 @@ export function violations(evidence: Evidence): string[] {
 function ofSession(session: SessionEvidence): string[] {
   const { sessionId } = session.journal
   const found = [...ofLog(session), ...ofMessages(session), ...ofRewinds(session), ...ofCalls(session)]
-  return [...found, ...ofEffects(session)].map((sentence) => `${sessionId}: ${sentence}`)
+  return [...found, ...ofBranches(session), ...ofEffects(session)].map((sentence) => `${sessionId}: ${sentence}`)
 }
 
 function ofLog({ events }: SessionEvidence): string[] {
@@ -48,7 +50,7 @@ function ofMessages({ journal, events }: SessionEvidence): string[] {
   ]
 }
 
-/** What was taken back is crossed out, stays in the log, and nothing of it is in the conversation that goes on. */
+/** Entries that were taken back are crossed out and stay in the log, and the conversation continues without them. */
 function ofRewinds({ journal, events }: SessionEvidence): string[] {
   const { entries } = (events as SessionEvent[]).reduce(applyEvent, emptyTranscript())
   const rewinds = events.filter(({ type }) => type === 'history:rewound')
@@ -68,43 +70,99 @@ function ofCalls({ journal, events }: SessionEvidence): string[] {
   const found: string[] = []
   const decided = new Map<string, boolean>()
   const seen = new Set<string>()
+  const again = new Set<string>()
   for (const { type, data } of events) {
     const callId = String(data.callId)
     if (!type.startsWith('tool:') || data.callId === undefined) continue
-    if (seen.has(`${type} ${callId}`)) found.push(`the call ${callId} has two events ${type}.`)
+    // A call that could not run, or be kept, in a fork is asked about again, and then each event may come once more.
+    if (type === 'tool:approval_required' && data.again) again.add(callId)
+    if (seen.has(`${type} ${callId}`) && !again.has(callId)) found.push(`the call ${callId} has two events ${type}.`)
     seen.add(`${type} ${callId}`)
     if (type === 'tool:approval_resolved') decided.set(callId, data.approved === true)
-    if (type === 'tool:started' && decided.get(callId) !== true) found.push(`the call ${callId} began without a yes.`)
+    if (type === 'tool:started' && decided.get(callId) !== true)
+      found.push(`the call ${callId} began without an approval.`)
   }
   for (const [callId, approved] of journal.decided) {
-    if (decided.get(callId) !== approved)
+    if (decided.get(callId) !== approved && !again.has(callId))
       found.push(`the answer to ${callId} was accepted and the log says something else.`)
   }
   const open = [...seen].filter((key) => key.startsWith('tool:started ') && !seen.has(key.replace('started', 'result')))
   return [...found, ...open.map((key) => `the call ${key.split(' ')[1]} began and never ended.`)]
 }
 
+/** What the log says about the mark of one command. */
+interface Mark {
+  /** It may be in the workspace: it ran there after an approval, was kept, or was accepted in a review. */
+  mayBe: boolean
+  /** It runs in a fork for a review. */
+  isForked: boolean
+  /** Whether it must be there. Undefined if nobody can know. */
+  isThere: boolean | undefined
+}
+
+/** Reads the log in its order: calls leave marks, reviews bring those of a fork, and undoing takes them away. */
+function marksOf(events: StoredEvent[]): Map<string, Mark> {
+  const marks = new Map<string, Mark>()
+  const byCall = new Map<string, Mark>()
+  for (const { type, data } of events) {
+    const name = JSON.stringify(data.args ?? '').match(MARKER)?.[0]
+    if (type === 'tool:approval_required' && name !== undefined && !byCall.has(String(data.callId))) {
+      const mark: Mark = { mayBe: false, isForked: false, isThere: false }
+      marks.set(name, mark)
+      byCall.set(String(data.callId), mark)
+    }
+    const mark = byCall.get(String(data.callId))
+    if (mark && type === 'tool:approval_required') mark.isForked = data.ahead === 'review'
+    if (mark && type === 'tool:started' && !mark.isForked) Object.assign(mark, { mayBe: true, isThere: undefined })
+    if (mark && type === 'tool:result' && !mark.isForked && isDone(data)) mark.isThere = true
+    if (type !== 'review:applied' && type !== 'files:reverted') continue
+    for (const { path, after } of filesIn(data)) {
+      const known = marks.get(path.match(MARKER)?.[0] ?? '')
+      if (known) Object.assign(known, { mayBe: true, isThere: after !== undefined })
+    }
+  }
+  return marks
+}
+
+function isDone({ outcome, content, ending }: StoredEvent['data']): boolean {
+  const { exitCode } = (ending ?? {}) as { exitCode?: number | null }
+  return exitCode === 0 && outcome === undefined && !UNSAVED.test(JSON.stringify(content))
+}
+
+function filesIn({ changes }: StoredEvent['data']): { path: string; after?: unknown }[] {
+  return (changes as { files?: { path: string; after?: unknown }[] } | undefined)?.files ?? []
+}
+
 function ofEffects({ events, effects }: SessionEvidence): string[] {
   if (effects instanceof Error) return [effects.message]
-  const commands = new Map<string, string>()
-  const started = new Set<string>()
-  const succeeded = new Set<string>()
-  for (const { type, data } of events) {
-    const callId = String(data.callId)
-    const marker = JSON.stringify(data.args ?? '').match(MARKER)?.[0]
-    if (type === 'tool:approval_required' && marker) commands.set(callId, marker)
-    const known = commands.get(callId)
-    if (known === undefined) continue
-    if (type === 'tool:started') started.add(known)
-    const isKept = data.isError === false && data.outcome === undefined && !UNSAVED.test(JSON.stringify(data.content))
-    if (type === 'tool:result' && isKept) succeeded.add(known)
-  }
+  const marks = marksOf(events)
   const counts = Map.groupBy(effects, (marker) => marker)
+  const rejected = [...counts.keys()].filter((marker) => marker.endsWith('-no'))
   return [
     ...[...counts].flatMap(([marker, { length }]) => (length > 1 ? [`${marker} ran ${length} times.`] : [])),
-    ...[...counts.keys()].filter((marker) => !started.has(marker)).map((marker) => `${marker} ran without a yes.`),
-    ...[...succeeded].filter((marker) => !counts.has(marker)).map((marker) => `${marker} succeeded and left nothing.`)
+    ...rejected.map((marker) => `${marker} was rejected and is in the workspace.`),
+    ...[...counts.keys()].flatMap((marker) => {
+      const { mayBe = false, isForked = false, isThere } = marks.get(marker) ?? {}
+      if (!mayBe) return [`${marker} ran without ${isForked ? 'a review' : 'an approval'}.`]
+      return isThere === false ? [`${marker} was undone and is still there.`] : []
+    }),
+    ...[...marks].flatMap(([marker, { isThere }]) =>
+      isThere && !counts.has(marker) ? [`${marker} succeeded and left nothing.`] : []
+    )
   ]
+}
+
+/** Nothing in a branch waits or runs. */
+function ofBranches({ branches }: SessionEvidence): string[] {
+  return branches.flatMap((events) => {
+    const { turnId, review, calls } = (events as SessionEvent[]).reduce(applyEvent, emptyTranscript())
+    const open = Object.values(calls).filter(({ decision, result }) => !decision || (decision.approved && !result))
+    return [
+      ...(events.some(({ data }) => data.code === 'branched') ? [] : ['a branch is not complete.']),
+      ...(turnId === null && review === null ? [] : ['a turn or a review is open in a branch.']),
+      ...open.map(({ callId }) => `the call ${callId} is open in a branch.`)
+    ]
+  })
 }
 
 function ofContainers({ records, strays }: Evidence): string[] {
@@ -123,11 +181,13 @@ function ofContainers({ records, strays }: Evidence): string[] {
   ]
 }
 
-function ofLeases({ records, instances }: Evidence): string[] {
+function ofLeases({ records, instances, sessions }: Evidence): string[] {
+  // Nobody opens the branches, so nobody takes them over from a server that was killed.
+  const branches = new Set(sessions.flatMap(({ journal }) => journal.branches))
   return [
     ...instances.map((id) => `The instance ${id} has gone and is still said to be there.`),
     ...records
-      .filter(({ holder }) => holder !== null)
+      .filter(({ sessionId, holder }) => holder !== null && !branches.has(sessionId))
       .map(({ sessionId, holder }) => `${sessionId} is still held by ${holder}, which has gone.`)
   ]
 }

@@ -4,7 +4,7 @@ export interface PlantedBug {
   /** Must be there word for word, so that a bug never turns into no bug by a rename. */
   replace: string
   by: string
-  /** What the checker says about it. */
+  /** The checker's message about the bug. */
   caught: RegExp
 }
 
@@ -22,6 +22,20 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
     replace: 'const result = await connection\n      .callTool(',
     by: 'await connection.callTool(name, args, { ...rest, timeoutMs: TOOL_TIMEOUT_MS })\n    const result = await connection\n      .callTool(',
     caught: /ran 2 times/
+  },
+  /** A review brings everything into the workspace, whatever was accepted. */
+  'all-accepted': {
+    file: '/server/sessions/sandboxes/forks/forked-work.ts',
+    replace: "const accepted = accept === 'all' ? set.changes :",
+    by: "const accepted = accept !== 'none' ? set.changes :",
+    caught: /was rejected and is in the workspace/
+  },
+  /** A fork that is closed leaves its container behind. */
+  'leaked-fork': {
+    file: '/server/sessions/sandboxes/forks/session-fork.ts',
+    replace: 'await deps.engine.remove(containerId)',
+    by: 'false',
+    caught: /belongs to no session/
   },
   /** Nobody clears up after an instance that was killed. */
   'leaked-container': {

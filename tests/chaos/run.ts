@@ -1,6 +1,6 @@
 /**
- * `npm run test:chaos -- [--seeds 20] [--from 1] [--seconds 180] [--seed N] [--fault NAME] [--bug NAME]`: walks one seed after the other and
- * says which failed; `--seed` replays one.
+ * `npm run test:chaos -- [--seeds 20] [--from 1] [--seconds 180] [--seed N] [--fault NAME] [--bug NAME] [--apart]`: walks one seed after the
+ * other and says which failed; `--seed` replays one. With `--apart`, instances share no folder, and the files are in a bucket.
  */
 import { parseArgs } from 'node:util'
 import { walk } from './walk.ts'
@@ -15,7 +15,8 @@ const { values } = parseArgs({
     sessions: { type: 'string', default: '6' },
     instances: { type: 'string', default: '2' },
     fault: { type: 'string' },
-    bug: { type: 'string' }
+    bug: { type: 'string' },
+    apart: { type: 'boolean' }
   }
 })
 const print = (line: string) => process.stdout.write(`${line}\n`)
@@ -36,6 +37,7 @@ try {
       instances: Number(values.instances),
       fault: values.fault,
       bug: values.bug,
+      isApart: values.apart,
       signal: interrupted.signal,
       say: (line) => process.stderr.write(`seed ${seed}: ${line}\n`)
     })

@@ -11,7 +11,7 @@ import type { PrivateEngine } from '../support/private-dockerd.ts'
 import { FAULTS, pickFault } from './faults.ts'
 import { type Evidence, violations } from './invariants.ts'
 import { seededRandom } from './random.ts'
-import { Worker } from './worker.ts'
+import { type Journal, Worker } from './worker.ts'
 import { openWorld, type World, type WorldOptions } from './world.ts'
 
 export interface WalkOptions extends WorldOptions {
@@ -57,6 +57,9 @@ export async function walk(engine: PrivateEngine, options: WalkOptions): Promise
       0
     )
     const found = violations(evidence)
+    const sum = (of: (journal: Journal) => number) => workers.reduce((all, { journal }) => all + of(journal), 0)
+    const [reviews, undone] = [sum(({ reviewed }) => reviewed), sum((journal) => journal.undone)]
+    say(`${reviews} reviews, ${undone} undone, ${sum(({ branches }) => branches.length)} branches`)
     if (found.length > 0) say(`the evidence is in ${keepEvidence(world, seed, evidence)}`)
     return { faults, messages, effects, violations: found }
   } finally {
@@ -64,7 +67,7 @@ export async function walk(engine: PrivateEngine, options: WalkOptions): Promise
   }
 }
 
-/** Logs of the servers and what the checker saw, for whoever looks into it. */
+/** Stores the logs of the servers and the evidence of the checker, for a later analysis. */
 function keepEvidence(world: World, seed: number, evidence: Evidence): string {
   const dir = mkdtempSync(join(tmpdir(), `chaos-seed-${seed}-`))
   for (const file of readdirSync(world.dir).filter((name) => name.endsWith('.log'))) {
@@ -80,7 +83,7 @@ async function shake(world: World, { seed, seconds, fault, signal }: WalkOptions
   const done: string[] = []
   while (Date.now() < until) {
     await delay(random.between(500, 3000), undefined, signal ? { signal } : {})
-    const name = fault ?? pickFault(random)
+    const name = fault ?? pickFault(random, world.bucket !== undefined)
     const told = await FAULTS[name]?.make(world, random).catch((error) => `failed: ${error}`)
     done.push(name)
     say(`${name} ${told}`)
@@ -99,7 +102,7 @@ async function gather(world: World, workers: Worker[], tidyMs: number, say: (lin
   for (const worker of workers) worker.close()
   const store = await world.openStore()
   try {
-    // What killed servers left behind is cleared up by the others, after a time of grace.
+    // The other servers clean up after killed ones, after a grace period.
     let strays: Evidence['strays'] = []
     const isTidy = async () => {
       strays = await findStrays(world, store)
@@ -110,7 +113,11 @@ async function gather(world: World, workers: Worker[], tidyMs: number, say: (lin
     await Promise.all(world.instances.map((instance) => instance.end('SIGTERM')))
     return {
       sessions: await Promise.all(
-        sessions.map(async (session) => ({ ...session, events: await allEvents(store, session.journal.sessionId) }))
+        sessions.map(async (session) => ({
+          ...session,
+          events: await allEvents(store, session.journal.sessionId),
+          branches: await Promise.all(session.journal.branches.map((id) => allEvents(store, id)))
+        }))
       ),
       records: await store.sessions.list(),
       strays,

@@ -1,6 +1,6 @@
 /**
- * What a walk shakes: an engine and a Redis of its own, several server processes on them, a proxy in front. Owns their life;
- * what is done to them is in `faults.ts`. The machine's own engine is not touched.
+ * The system under test of a walk: an engine and a Redis of its own, several server processes, and a proxy in front. Starts and stops them;
+ * the faults are in `faults.ts`. The machine's own engine is not touched.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -15,6 +15,7 @@ import { openRedisStore } from '../../server/storage/redis/open-redis-store.ts'
 import type { Store } from '../../server/storage/store.ts'
 import { eventually } from '../support/eventually.ts'
 import { freePort } from '../support/free-port.ts'
+import { openTestBucket, type TestBucket } from '../support/object-service.ts'
 import { copyImage, type PrivateEngine, startPrivateEngine } from '../support/private-dockerd.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 import { type FrontProxy, openFrontProxy } from './front-proxy.ts'
@@ -25,6 +26,8 @@ export interface World {
   redis: TestRedis
   instances: Instance[]
   front: FrontProxy
+  /** Where the files are, if the instances share no folder. */
+  bucket: TestBucket | undefined
   dir: string
   openStore(): Promise<Store>
   close(): Promise<void>
@@ -35,6 +38,8 @@ export interface WorldOptions {
   /** A bug to plant into the servers, by name (`planted-bugs.ts`). */
   bug?: string | undefined
   env?: Record<string, string>
+  /** Each instance has its own folder, and the files are in a bucket. */
+  isApart?: boolean | undefined
 }
 
 /** An engine with the image in it; takes a while, and serves many walks. */
@@ -55,6 +60,7 @@ export async function startEngine(): Promise<PrivateEngine> {
 export async function openWorld(engine: PrivateEngine, options: WorldOptions = {}): Promise<World> {
   const dir = temporaryFolder()
   const redis = await TestRedis.open(dir)
+  const bucket = options.isApart ? await openTestBucket() : undefined
   const env = {
     REDIS_URL: redis.url,
     DATA_DIR: join(dir, 'data'),
@@ -62,12 +68,18 @@ export async function openWorld(engine: PrivateEngine, options: WorldOptions = {
     LLM_PROVIDER: 'demo',
     WARM_POOL_SIZE: '1',
     JANITOR_INTERVAL_SECONDS: '1',
+    // A session that rests gives up its fork.
+    PAUSE_AFTER_SECONDS: '5',
     SANDBOX_WORKSPACE_MB: '16',
     LOG_LEVEL: 'warn',
+    ...bucket?.env,
     ...options.env
   }
   const ports = await Promise.all(Array.from({ length: options.instances ?? 2 }, freePort))
-  const instances = ports.map((port) => new Instance(port, dir, env, options.bug))
+  const instances = ports.map((port) => {
+    const own = bucket ? { ...env, DATA_DIR: join(dir, `data-${port}`) } : env
+    return new Instance(port, dir, own, options.bug)
+  })
   const front = await openFrontProxy(() => instances.filter(({ isUp }) => isUp).map(({ port }) => port))
   await Promise.all(instances.map((instance) => instance.start()))
   return {
@@ -75,12 +87,14 @@ export async function openWorld(engine: PrivateEngine, options: WorldOptions = {
     redis,
     instances,
     front,
+    bucket,
     dir,
     openStore: () => openRedisStore({ url: redis.url, logger: silentLogger }),
     async close() {
       await front.close()
       await Promise.all(instances.map((instance) => instance.end('SIGKILL')))
       await redis.end('SIGKILL')
+      await bucket?.close()
       await engine.start()
       await engine.removeContainers()
       rmSync(dir, { recursive: true, force: true })

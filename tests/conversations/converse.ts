@@ -1,6 +1,7 @@
 /**
- * One conversation at random: a person writes, decides, stops, retries, switches models and reloads, while the vendor cuts, hangs and
- * fails and the servers are restarted. Afterwards every request must have been valid, and every page must show what the log says.
+ * One conversation at random: a person writes, decides, stops, retries, switches models and modes, reviews, reverts, uploads and reloads,
+ * while the vendor cuts, hangs and fails and the servers are restarted. Afterwards every request must have been valid, every page must
+ * show what the log says, and the files must be what the decisions made of them.
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { CommandName } from '../../contract/commands.ts'
@@ -16,6 +17,7 @@ import type { ToolSource } from '../../server/calls/tool-source.ts'
 import { type Random, seededRandom } from '../chaos/random.ts'
 import { WIRES } from '../fixtures/model-servers/wires.ts'
 import { PATIENCE_MS } from '../support/patience-ms.ts'
+import { brokenEffects, Effects } from './effects.ts'
 import { FakePage, sent } from './fake-page.ts'
 import { type House, moment } from './house.ts'
 import { VendorMind } from './vendor-mind.ts'
@@ -32,9 +34,12 @@ export interface Report {
 type State = 'idle' | 'waiting' | 'hanging' | 'running'
 type Act = () => Promise<unknown>
 
-/** What may be done in each state, and how often. */
+/** The actions that are possible in each state, with their weights. */
 const HABITS: Record<State, Record<string, number>> = {
-  idle: { message: 50, retry: 25, keep: 9, fresh: 4, reset: 3, reload: 5, restart: 4, rewind: 10, change: 10 },
+  idle: {
+    ...{ message: 70, retry: 25, keep: 9, fresh: 4, reset: 3, reload: 5, restart: 4, rewind: 10, change: 10 },
+    ...{ mode: 15, review: 20, revert: 10, upload: 8 }
+  },
   waiting: {
     approve: 50,
     reject: 15,
@@ -45,7 +50,10 @@ const HABITS: Record<State, Record<string, number>> = {
     message: 3,
     restart: 4,
     kill: 3,
-    rewind: 4
+    rewind: 4,
+    upload: 8,
+    mode: 2,
+    revert: 2
   },
   hanging: { stop: 55, restart: 15, kill: 12, keep: 8, reset: 4, message: 3, retry: 3, change: 6 },
   running: {
@@ -58,7 +66,11 @@ const HABITS: Record<State, Record<string, number>> = {
     keep: 6,
     nothing: 5,
     rewind: 4,
-    change: 4
+    change: 4,
+    upload: 4,
+    mode: 2,
+    review: 3,
+    refuse: 5
   }
 }
 const SAID = ['Hello', 'And 🧭 now?', 'Half: \ud83e', '漢字\n\n```\ncode', 'Please read it.', 'Once more']
@@ -72,12 +84,15 @@ class Conversation {
   readonly #id: string
   readonly #random: Random
   readonly #pages: FakePage[]
+  readonly #effects: Effects
+  #ending: { files: ReadonlyMap<string, string>; strays: number } = { files: new Map(), strays: 0 }
 
   constructor(house: House, seed: number) {
     this.#house = house
     this.#id = `s-${seed}`
     this.#random = seededRandom(seed)
     this.mind = new VendorMind(this.#random)
+    this.#effects = new Effects(house, this.#id, this.#random)
     this.#pages = [0, 1].map((at) => new FakePage(() => house.chat(at).transcript(this.#id)))
     house.minds.set(this.#id, this.mind)
     house.source = this.#desk()
@@ -90,7 +105,9 @@ class Conversation {
     for (const at of [0, 1]) this.#house.chat(at).attach(this.#id)
     await this.#house.chat(0).begin(this.#id, model)
     for (const page of this.#pages) await page.connect()
-    const steps = 10 + Math.floor(this.#random.between(0, 14))
+    const steps = 12 + Math.floor(this.#random.between(0, 20))
+    await this.#act('mode')
+    await this.#act('message')
     for (let step = 0; step < steps; step++) {
       const state = this.#random.chance(0.2) ? await this.#soon() : await this.#settled()
       await this.#act(pick(this.#random, HABITS[state]))
@@ -99,10 +116,11 @@ class Conversation {
     }
     for (;;) {
       const state = await this.#settled()
-      if (state === 'idle') break
-      await this.#act(state === 'waiting' ? 'reject' : 'stop')
+      if (state !== 'idle') await this.#act(state === 'waiting' ? 'reject' : 'stop')
+      else if ((await this.#transcript()).review) await this.#act('reject all')
+      else break
     }
-    await this.#house.takeOver(this.#id)
+    this.#ending = await this.#house.takeOver(this.#id)
     await this.#reconnect()
   }
 
@@ -116,7 +134,7 @@ class Conversation {
 
   async #state(): Promise<State> {
     const transcript = await this.#transcript()
-    if (transcript.turnId === null) return 'idle'
+    if (transcript.turnId === null) return isSettled(transcript) ? 'idle' : 'running'
     if (pendingCalls(transcript).length > 0) return 'waiting'
     return this.mind.isHanging ? 'hanging' : 'running'
   }
@@ -139,7 +157,9 @@ class Conversation {
   async #act(name: string): Promise<void> {
     const at = this.#random.pick([0, 1])
     const send = (command: CommandName, input: unknown = {}) => this.#house.command(at, this.#id, command, input)
-    const [call] = pendingCalls(await this.#transcript())
+    const transcript = await this.#transcript()
+    const [call] = pendingCalls(transcript)
+    const effects = this.#effects
     const acts: Record<string, Act> = {
       message: () => send('message', { text: `${this.#random.pick(SAID)} (${this.#id})` }),
       retry: () => send('turn:retry'),
@@ -153,8 +173,14 @@ class Conversation {
       reload: () => this.#random.pick(this.#pages).connect(),
       restart: () => this.#house.restart(at, this.#id, 'stop'),
       kill: () => this.#house.restart(at, this.#id, 'kill'),
-      approve: () => send('tool:approval', decision(call, { approved: true })),
-      remember: () => send('tool:approval', decision(call, { approved: true, remember: true })),
+      mode: () => effects.selectMode(send),
+      upload: () => effects.upload(at),
+      revert: () => effects.revert(send),
+      review: () => effects.review(send, transcript),
+      'reject all': () => effects.review(send, transcript, 'none'),
+      refuse: () => this.#house.withoutEngine(() => moment(this.#random.between(1, 30))),
+      approve: () => effects.approve(send, call),
+      remember: () => effects.approve(send, call, { remember: true }),
       edit: () =>
         send('tool:approval', decision(call, { approved: true, args: { ...call?.args, path: 'edited \ud83e' } })),
       reject: () => send('tool:approval', decision(call, { approved: false, reason: 'No 🧭.' }))
@@ -205,6 +231,10 @@ class Conversation {
     for (const { callId, startedAt, result } of Object.values(folded.calls))
       if (startedAt !== undefined && !result) violations.push(`the call ${callId} has no result`)
     violations.push(...rewindsOf(log, folded))
+    const saved = await this.#house.saved(this.#id)
+    const { uploaded } = this.#effects
+    violations.push(...brokenEffects({ log, transcript: folded, saved, uploaded, ...this.#ending }))
+    await saved.close()
     const ends = log.flatMap(({ type, data }) => (type === 'turn:end' ? [data.turnId] : []))
     if (new Set(ends).size !== ends.length) violations.push('a turn ended twice')
     return { violations, events: log.length }
@@ -229,11 +259,17 @@ export async function converse(house: House, seed: number): Promise<Report> {
   return { seed, violations: [...failure, ...violations], requests: mind.requests, events, done }
 }
 
-function decision(call: CallEntry | undefined, answer: object): object {
-  return { callId: call?.callId ?? 'none', hash: call?.hash, ...answer }
+/** Nothing is left for the servers to do: no call that was kept, no review that opens or is applied. */
+function isSettled({ calls, forkedTurn, unapplied }: Transcript): boolean {
+  const isKept = ({ preview, decision, result }: CallEntry) => preview && decision?.approved && !result
+  return forkedTurn === null && unapplied === null && !Object.values(calls).some(isKept)
 }
 
-/** What was taken back is crossed out and stays in the log; nothing of a turn that a rewind ended counts afterwards. */
+function decision(call: CallEntry | undefined, answer: object): object {
+  return { callId: call?.callId ?? 'none', hash: call?.preview?.hash ?? call?.hash, ...answer }
+}
+
+/** Entries that were taken back are crossed out and stay in the log. Events of a turn that a rewind ended no longer count. */
 function rewindsOf(log: SessionEvent[], { entries }: Transcript): string[] {
   const last = log.findLast((event) => event.type === 'history:rewound')
   const from = last?.type === 'history:rewound' ? last.data.from : Number.POSITIVE_INFINITY

@@ -1,5 +1,5 @@
 /**
- * What the four vendors demand of a request, as strictly as any of their models does. Returns the broken rules of one request, in
+ * The four vendors' rules for a request, as strict as the strictest of their models. Returns the broken rules of one request, in
  * words. `Issued` knows which signatures a vendor has given out, so that a request must send them back unchanged.
  */
 import { isDeepStrictEqual } from 'node:util'

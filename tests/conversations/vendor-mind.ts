@@ -21,6 +21,7 @@ const TOO_LONG: Record<VendorName, string> = {
   'openai-compatible chat': 'length'
 }
 const MAX_STEPS = 4
+export const FILES = ['a.txt', 'b 🧭.txt', 'c.txt', 'd.txt']
 
 /** Answers requests at random, checks each against the vendor's rules, and remembers what it has signed. */
 export class VendorMind {
@@ -60,7 +61,7 @@ export class VendorMind {
     if (luck < 0.24) return this.#hanging(vendor, closed)
     if (luck < 0.27) return { ...this.#said(vendor), stop: TOO_LONG[vendor] }
     const steps = JSON.stringify(body).split(/tool_result|functionResponse|function_call_output|"role":"tool"/).length
-    return luck < 0.65 && steps < MAX_STEPS * 3 ? this.#calling(vendor) : this.#said(vendor)
+    return luck < 0.72 && steps < MAX_STEPS * 3 ? this.#calling(vendor) : this.#said(vendor)
   }
 
   #texts(): string[] {
@@ -108,18 +109,25 @@ export class VendorMind {
       // Gemini signs calls; the others sign the thought before them.
       const signature = base.thinking?.signature
       this.issued.calls.set(n, { vendor, signature, isFirst: at === 0, era })
-      return { id: this.#random.pick([`call_${at}`, `call_${n}`]), name: this.#toolName(), args: this.#args(n, vendor) }
+      const name = this.#toolName()
+      return { id: this.#random.pick([`call_${at}`, `call_${n}`]), name, args: this.#args(n, vendor, name) }
     })
     return { ...base, ...(this.#random.chance(0.5) && { text: this.#texts() }), toolCalls }
   }
 
   #toolName(): string {
-    return this.#random.pick(['desk__read', 'desk__read', 'desk__write', 'desk__write', 'desk__burn it', 'launch'])
+    return this.#random.pick([
+      ...['desk__read', 'desk__read', 'desk__write', 'desk__burn it', 'launch'],
+      ...['write_file', 'write_file', 'write_file', 'write_file', 'write_file']
+    ])
   }
 
-  #args(n: number, vendor: VendorName): string {
+  #args(n: number, vendor: VendorName, name: string): string {
     // Gemini's arguments are an object on the wire and can't be broken.
     if (vendor !== 'gemini' && this.#random.chance(0.05)) return `{"n":${n}, "path`
+    // Few files, so that calls, people and reverts meet at the same ones. The content tells which call wrote it.
+    if (name === 'write_file')
+      return JSON.stringify({ n, path: this.#random.pick(FILES), content: `written by call ${n}` })
     return JSON.stringify({ n, path: `f${n} 🧭.txt`, ...(this.#random.chance(0.3) && { content: 'a\n"b" \\ 漢' }) })
   }
 }

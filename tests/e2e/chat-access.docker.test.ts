@@ -189,7 +189,7 @@ describe('with an access token', () => {
     // Every port of this host gets to see the cookie: alone, or with another page's proof, it opens nothing.
     expect(await status('/api/sessions', { cookie })).toBe(401)
     expect(await status('/api/sessions', { ...browserOf(owner(), guarded.url).headers, cookie })).toBe(401)
-    // Of an earlier version, which kept the token itself there: still good, and replaced at the next visit.
+    // A cookie of an earlier version contains the token itself. It is still accepted, and replaced at the next visit.
     const old = { ...page.headers, cookie: `mcpo_access=${encodeURIComponent(secret)}; ${page.cookie}` }
     const visit = await fetch(`${guarded.url}/api/owner`, { method: 'POST', headers: old })
     expect(visit.headers.getSetCookie().map((line) => line.split(';')[0])).toEqual(
@@ -309,10 +309,41 @@ describe('a deleted session', () => {
     await eventually('the log is gone', async () => (await server.events(id)).length === 0)
     const list = await fetch(`${server.url}/api/sessions`, asOwner(browser))
     expect(await list.json()).toEqual({ sessions: [], next: null, total: 0 })
-    // The id is free: whoever opens it next finds nothing of the old.
+    // The id is free: the next person who opens it finds nothing of the old session.
     const next = await open(id)
     expect((await next.snapshot()).transcript).toMatchObject({ turns: 0, calls: {} })
     expect(await next.sh('ls -A')).not.toContain('secret')
+  })
+})
+
+describe('a session that its owner may still bring back', () => {
+  // Checked: if deleted sessions are not refused, the token opens it again.
+  it('answers nobody until then, whatever they have, and only its owner can bring it back', async () => {
+    const browser = owner()
+    const made = await fetch(`${server.url}/api/sessions`, { method: 'POST', ...asOwner(browser) })
+    const { sessionId: id, token } = (await made.json()) as { sessionId: string; token: string }
+    const tab = await open(id, { browser })
+    const client = await open(id, { token })
+    await tab.turn('a secret')
+    const call = async (method: string, path: string, headers: Record<string, string>) =>
+      (await fetch(`${server.url}/api/sessions/${id}${path}`, { method, headers })).status
+    expect(await call('DELETE', '?undo=true', asOwner(browser).headers)).toBe(204)
+    await Promise.all([tab.wait('disconnect'), client.wait('disconnect')])
+    for (const proof of [{ token }, { browser }])
+      expect(await server.connect(id, proof).refused()).toBe('unknown_session')
+    const holder = { 'x-session-token': token }
+    for (const headers of [holder, asOwner(browser).headers]) {
+      for (const path of ['', '/files', '/archive', '/export?format=json', '/changes'])
+        expect([path, await call('GET', path, headers)]).toEqual([path, 404])
+      expect(await call('DELETE', '?undo=true', headers)).toBe(404)
+    }
+    expect(await call('DELETE', '', holder)).toBe(403)
+    for (const headers of [holder, asOwner(owner()).headers]) expect(await call('POST', '/restore', headers)).toBe(403)
+    expect(await call('POST', '/restore', asOwner(browser).headers)).toBe(200)
+    expect(await call('GET', '', holder)).toBe(200)
+    expect(await call('DELETE', '?undo=true', holder)).toBe(204)
+    expect(await call('DELETE', '', asOwner(browser).headers)).toBe(204)
+    expect(await call('POST', '/restore', asOwner(browser).headers)).toBe(403)
   })
 })
 

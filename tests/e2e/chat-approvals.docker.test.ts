@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Client } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
@@ -97,7 +97,7 @@ describe('an approval', () => {
     expect(log.find(({ type }) => type === 'tool:approval_resolved')?.data).toMatchObject({ by: 'human', args })
   })
 
-  it('announces the calls of a step together, runs each when it is decided, and one failure hurts no other', async () => {
+  it('announces the calls of a step together, runs them in their order, and one failure hurts no other', async () => {
     const { client } = await open()
     const cards = await client.cards('run echo first\nrun exit 3\nrun echo third', 3)
     expect(cards.map(({ queuePosition, totalInQueue }) => [queuePosition, totalInQueue])).toEqual([
@@ -107,13 +107,18 @@ describe('an approval', () => {
     ])
     const approve = (at: number) => client.ask('tool:approval', { callId: cards[at]?.callId, approved: true })
     await approve(2)
-    expect(textOf(await client.wait('tool:result'))).toContain('third')
+    await approve(0)
+    expect(textOf(await client.wait('tool:result'))).toContain('first')
     expect(client.all('turn:end')).toEqual([])
-    await Promise.all([approve(0), approve(1)])
+    await approve(1)
     await client.wait('turn:end')
-    const results = new Map(client.all('tool:result').map((result) => [result.callId, result]))
-    expect(textOf(results.get(cards[0]?.callId))).toContain('first')
-    expect(textOf(results.get(cards[1]?.callId))).toContain('3')
+    const results = client.all('tool:result')
+    expect(results.map(({ callId }) => callId)).toEqual(cards.map(({ callId }) => callId))
+    expect(results.map((result) => textOf(result))).toEqual([
+      expect.stringContaining('first'),
+      expect.stringContaining('3'),
+      expect.stringContaining('third')
+    ])
     expect(client.all('agent:response')).toHaveLength(2)
   })
 
@@ -137,14 +142,15 @@ describe('an approval', () => {
 })
 
 describe('the path of a call', () => {
+  const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
   const written = '/workspace/precious.txt'
 
   // Checked: if the path is looked up as written, the card says "New file".
   it('is resolved in the sandbox: the card names the file that would be overwritten', async () => {
     const { client } = await open()
     await client.sh('printf precious > precious.txt; mkdir real; printf r > real/f.txt; ln -s real link')
-    const file = { path: written, is: 'file', bytes: 8 }
-    const throughLink = { path: '/workspace/real/f.txt', is: 'file', bytes: 1, throughLink: true }
+    const file = { path: written, is: 'file', bytes: 8, hash: sha256('precious') }
+    const throughLink = { path: '/workspace/real/f.txt', is: 'file', bytes: 1, hash: sha256('r'), throughLink: true }
     const lines = [
       'write ../workspace/precious.txt: x',
       'write //workspace/precious.txt: x',
@@ -167,6 +173,20 @@ describe('the path of a call', () => {
     expect(await client.ask('tool:target', { callId, args })).toEqual({ ok: true, target: throughLink })
     expect(code(await client.ask('tool:target', { callId: 'other', args }))).toBe('unknown_call')
     await client.ask('turn:cancel')
+  })
+
+  it('must still have the content that the card showed, in the sandbox too', async () => {
+    const { client } = await open()
+    await client.sh('printf precious > precious.txt')
+    const [change, write] = await client.cards('run printf treasure > precious.txt\nwrite precious.txt: owned', 2)
+    await client.ask('tool:approval', { callId: change?.callId, approved: true })
+    await client.wait('tool:result', ({ callId }) => callId === change?.callId)
+    const from = client.seen.length
+    await client.ask('tool:approval', { callId: write?.callId, approved: true, hash: write?.hash })
+    const again = await client.wait('tool:approval_required', undefined, { from })
+    expect(again).toMatchObject({ callId: write?.callId, target: { hash: sha256('treasure') }, again: { times: 2 } })
+    await client.ask('turn:cancel')
+    expect(await client.sh('cat precious.txt')).toContain('treasure')
   })
 
   // Checked: if only the path is used, another file is overwritten.

@@ -26,7 +26,7 @@ const REFUSALS: Record<string, ScriptedReply> = {
   'openai-compatible chat': { stop: 'content_filter' }
 }
 
-/** What the vendor does about the last `#word` that the user said; what the model was told since decides on second steps. */
+/** Answers like the vendor to the last `#word` of the user. Text that the model got since then decides about second steps. */
 function behave(wire: string, { body }: RecordedRequest): ScriptedReply {
   const told = JSON.stringify(body)
   const word = [...told.matchAll(/#([a-z0-9-]+)/g)].at(-1)?.[1]

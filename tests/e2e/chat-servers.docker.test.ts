@@ -35,7 +35,7 @@ describe("an enabled server's tools in the chat", () => {
     expect(JSON.stringify(result.content)).toContain('hello-42')
     await client.wait('turn:end', undefined, { from })
 
-    // What the registry denies is refused without a card to click.
+    // Calls that the registry denies are refused without a card.
     const later = client.seen.length
     await client.ask('message', 'use everything__get-sum {"a":1,"b":2}')
     const refused = await client.wait('tool:approval_resolved', undefined, { from: later })
@@ -47,9 +47,9 @@ describe("an enabled server's tools in the chat", () => {
     await eventually('its child is gone', () => childCount() === 0)
   })
 
-  it('are not called under a yes for another definition, which the server came back with', async () => {
+  it('are not called if the server came back with another definition than the approved one', async () => {
     const [dataDir, elsewhere] = [temporaryFolder(), temporaryFolder()]
-    // Of its own: a server sees nothing of the data folder.
+    // The server needs its own folder, because it can't see the data folder.
     const [definition, notes] = [join(elsewhere, 'definition'), join(elsewhere, 'notes')]
     const file = join(dataDir, 'mcp.json')
     // It stops as soon as it is not needed.

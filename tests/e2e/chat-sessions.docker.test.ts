@@ -187,7 +187,7 @@ describe('a recycled sandbox', () => {
     const log = (await server.events(id)).map(({ type, data }) => (type === 'session:notice' ? data.code : type))
     expect(log.indexOf('files_restored')).toBeGreaterThan(log.indexOf('sandbox_recycled'))
     expect(log.indexOf('files_restored')).toBeLessThan(log.lastIndexOf('tool:started'))
-    // What was approved is looked at again in the new sandbox, and is the same there.
+    // The approved target is checked again in the new sandbox, and is the same there.
     await client.ask('tool:approval', { callId: write?.callId, approved: true, hash: write?.hash })
     expect(await client.wait('tool:result', ({ callId }) => callId === write?.callId)).toMatchObject({ isError: false })
     await server.stop()

@@ -190,7 +190,7 @@ describe('the image, the proxy and the server', () => {
   })
 })
 
-/** What .dockerignore lets into a build, read through links: a checkout's node_modules may be one. */
+/** The files that .dockerignore lets into a build. Links are followed, because a checkout's node_modules may be one. */
 function context(): TarFile[] {
   const wanted = ['Dockerfile', ...(read('.dockerignore').match(/(?<=^!).+$/gm) ?? [])]
   return wanted

@@ -136,3 +136,19 @@ it('messages that were refused do not count, and the one too many is told when t
     expect(error.retryAfterSeconds).toBeGreaterThan(0)
   }
 })
+
+// Checked: if connections of everyone are counted by address, the one who has sessions is refused.
+it('someone who makes up browsers takes all connections of newcomers at an address, but none of those who have sessions', async () => {
+  const connect = (browser: string) => server.connect(newId(), { accessToken, browser })
+  const known = connect('regular')
+  await known.ready()
+  known.close()
+  const outcome = async (browser: string) => {
+    const client = connect(browser)
+    const gaveUp = () => 'nothing'
+    return Promise.race([client.ready().then(() => 'ready', gaveUp), client.refused().catch(gaveUp)])
+  }
+  for (let at = 0; at < 11; at++) await Promise.all(Array.from({ length: 5 }, () => outcome(`made-up-${at}`)))
+  expect(await outcome('a newcomer')).toBe('too_many_connections')
+  expect(await outcome('regular')).toBe('ready')
+})

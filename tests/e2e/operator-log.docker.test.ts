@@ -1,4 +1,4 @@
-/** What an operator sees of one person's session: in the log, and in `/metrics`. */
+/** Tests what an operator can see about one person's session, in the log and in `/metrics`. */
 import { afterEach, expect, it } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { type Served, serve, stopServers } from '../support/serve.ts'

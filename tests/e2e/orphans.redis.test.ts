@@ -140,7 +140,7 @@ describe.concurrent('several instances on one Redis', () => {
     await admin.flushall()
     await Promise.all([client.wait('session:lost'), other.wait('session:lost')])
     await client.wait('disconnect')
-    // Whoever knows the id does not get the files of its former owner.
+    // A person who only knows the id does not get the files of the former owner.
     expect(await two.connect(id, { browser: randomUUID() }).refused()).toBe('session_lost')
     const next = two.connect(`test-${randomUUID()}`, { browser: cookie })
     await next.ready()

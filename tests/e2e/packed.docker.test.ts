@@ -27,7 +27,7 @@ const run = promisify(execFile)
 const dir = temporaryFolder()
 const installed = join(dir, 'empty/node_modules/mcp-orchestrator')
 const started: ChildProcess[] = []
-/** What npm said when there was no registry to install from. */
+/** The output of npm when there was no registry to install from. */
 let offline = ''
 
 /** As in a stranger's shell: nothing of this checkout on the path, nothing of the npm that runs these tests. */
@@ -91,7 +91,7 @@ it('has what it needs, the licences of what it contains, and nothing else', ({ s
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(installed.length + 1))
   const known =
-    /^(package\.json|README\.md|LICENSE|bin\/mcp-orchestrator|docs\/[\w./-]+\.md|images\/[\w.-]+|images\/kernel-probe\/[\w.-]+|dist\/(main|gateway|workspace-server)\.mjs|dist\/gateway\/[\w-]+\.mjs|dist\/web\/[\w./-]+|dist\/THIRD-PARTY-NOTICES\.txt|dist\/sbom\.json)$/
+    /^(package\.json|README\.md|LICENSE|bin\/mcp-orchestrator|docs\/[\w./-]+\.md|images\/[\w.-]+|images\/kernel-probe\/[\w.-]+|dist\/(main|gateway|workspace-server)\.mjs|dist\/(main|gateway)\/[\w-]+\.mjs|dist\/web\/[\w./-]+|dist\/THIRD-PARTY-NOTICES\.txt|dist\/sbom\.json)$/
   expect(names.filter((name) => !known.test(name))).toEqual([])
   expect(names).toEqual(
     expect.arrayContaining(['LICENSE', 'images/idle', 'images/seccomp.json', 'dist/web/index.html', 'dist/sbom.json'])

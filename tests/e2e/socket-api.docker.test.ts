@@ -16,7 +16,8 @@ import { discard } from '../support/temporary-folder.ts'
 const FRONT_END = 'http://localhost:5173'
 let server: Served
 beforeAll(async () => {
-  server = await serve({ ALLOWED_ORIGINS: FRONT_END })
+  // Checked: in this mode, a client that answers the card before the call has run is told `stale`.
+  server = await serve({ ALLOWED_ORIGINS: FRONT_END, APPROVAL_MODE: 'preview' })
 })
 afterAll(stopServers)
 
@@ -78,7 +79,7 @@ it('takes the session from `auth`, its token as Bearer, and answers a command wi
   expect((await fetch(`${server.url}/api/sessions/${sessionId}`)).status).toBe(403)
 })
 
-// Checked: with a session id that is no text, and with a command that is a number, the whole server ended.
+// Checked: without the checks, a session id that is no text or a command that is a number ends the whole server.
 it('answers a handshake or a command of any shape, and goes on', async () => {
   const shapes: unknown[] = [{ toString: 1 }, { toString: null, valueOf: null }, [{ toString: 1 }], [], true, null]
   for (const sessionId of shapes) {

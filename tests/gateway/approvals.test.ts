@@ -55,7 +55,7 @@ async function start(
   return { gateway, asked, written, write }
 }
 
-describe('a call that needs a human’s yes, over stdio', { timeout: 60_000 }, () => {
+describe('a call that needs approval, over stdio', { timeout: 60_000 }, () => {
   it.each(ERAS)('is asked for in the client, with the exact arguments (%s)', async (era) => {
     const { asked, write, written, gateway } = await start(['Approve', 'Reject', null], { era })
     const done = await write('one\nInnocent: "yes"\u202e\u{e0080}\u2065\u{e0141}')

@@ -163,7 +163,7 @@ describe('a tool whose definition changed', { timeout: 60_000 }, () => {
     expect(readFileSync(notes, 'utf8')).not.toContain('third')
   })
 
-  it('runs where a rule allows it by name, and is asked about anew where a yes was to be remembered', async () => {
+  it('runs if a rule allows it by name, and is asked about again if an approval was remembered', async () => {
     const free = world({ note: 'allow' })
     await (await free.open({ CHANGED_TOOLS: 'ask' })).note('one')
     await free.close()

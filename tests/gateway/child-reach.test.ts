@@ -1,4 +1,4 @@
-/** What a hostile server without `sandbox` gets at: nothing of ours, however it asks. */
+/** Tests that a hostile server without `sandbox` reaches none of our files, processes and sockets. */
 
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'

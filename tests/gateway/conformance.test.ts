@@ -18,7 +18,7 @@ async function run(url: string, revision: string): Promise<{ code: number; faile
   const args = [suite, 'server', '--url', `${url}/mcp`, '--requirements', revision]
   return new Promise((done) => {
     execFile(process.execPath, args, { cwd: dir, maxBuffer: 64 * 1024 * 1024 }, (error, said) => {
-      // What is not scored is listed once more at the end, with the reason.
+      // Scenarios without a score are listed once more at the end, with the reason.
       const unscored = new Set([...said.matchAll(/✗ ([\w-]+) \(/g)].map(([, name]) => name))
       const failed = [...said.matchAll(/✗ ([\w-]+): /g)].flatMap(([, name = '']) => (unscored.has(name) ? [] : [name]))
       done({ code: Number(error?.code ?? 0), failed, said })

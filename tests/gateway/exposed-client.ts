@@ -8,7 +8,7 @@ export type Era = 'legacy' | 'auto'
 
 export interface ExposedClient {
   client: Client
-  /** What it was asked, by method. */
+  /** The methods of the requests that it got. */
   asked: string[]
   /** Notifications that came by themselves. */
   heard: { method: string; params: Record<string, unknown> }[]

@@ -18,9 +18,9 @@ const route = ({ _meta }: Record<string, unknown>) =>
   (_meta as Record<string, unknown> | undefined)?.['mcp-orchestrator/route']
 
 interface Means extends GatewayProcessOptions {
-  /** What the client's model writes; undefined: it has none. */
+  /** The replies of the client's model; undefined if it has none. */
   samples?: string[]
-  /** What its human answers; undefined: there is none. */
+  /** The answers of its user; undefined if there is none. */
   answers?: string[]
 }
 
@@ -115,6 +115,11 @@ describe('parameters that the rules do not find', { timeout: 60_000 }, () => {
     expect(notes()).toEqual([{ title: 'Call Ann' }])
 
     const without = await start({})
-    expect(data(await without.note('note: Call Ann'))).toMatchObject({ status: 'needs_params' })
+    expect(data(await without.note('note: Call Ann'))).toMatchObject({
+      status: 'needs_confirmation',
+      params: { title: 'Call Ann' },
+      reason: expect.stringContaining('Check "title": the request has the value, but not the name')
+    })
+    expect(without.notes()).toEqual([])
   })
 })

@@ -66,10 +66,13 @@ describe('the gateway over stdio', { timeout: 60_000 }, () => {
     ])
     expect(data(await call('execute', { tool: 'everything__echo' }))).toMatchObject({
       status: 'needs_choice',
-      reason: 'No server has a tool "everything__echo". Nothing was run.'
+      // On a busy machine, the broken server has not failed yet.
+      reason: expect.stringMatching(
+        /^No server has a tool "everything__echo"\.(?: Still starting: broken\.)? Nothing was run\.$/
+      )
     })
-    const found = data(await call('find_tool', { query: 'echo' }))
-    expect(found.failed).toMatchObject([{ server: 'broken' }])
+    const failed = async () => data(await call('find_tool', { query: 'echo' })).failed
+    await expect.poll(failed, { timeout: 30_000 }).toMatchObject([{ server: 'broken' }])
   })
 
   it('starts no child for the list of tools of 50 servers, and one for a call to one', async () => {
@@ -127,7 +130,9 @@ describe('the gateway over stdio', { timeout: 60_000 }, () => {
     const problem = async () => data(await call('list_capabilities', {})).problem
     for (const end = Date.now() + 30_000; (await problem()) === undefined; )
       if (Date.now() > end) throw new Error('the broken file was never named')
-    expect(await problem()).toMatch(/mcp\.json, line 1: .* The servers are those of the last file that could be used\./)
+    expect(await problem()).toMatch(
+      /mcp\.json, line 1\b.*: .* The servers are those of the last file that could be used\./
+    )
     expect(textOf(await call('execute', { server: 'a', tool: 'pid' }))).toBe(pid)
     writeFileSync(config, JSON.stringify({ mcpServers: { a: servers.a } }))
     await eventually('b to end', () => !isAlive(other))
@@ -194,7 +199,11 @@ describe('the gateway over stdio', { timeout: 60_000 }, () => {
   })
 
   it.each([
-    ['malformed', '{ "mcpServers": {\n  "a": { "command" "x" }\n} }', /mcp\.json, line 2: a colon is missing\.\n$/],
+    [
+      'malformed',
+      '{ "mcpServers": {\n  "a": { "command" "x" }\n} }',
+      /mcp\.json, line 2, column 20: a colon is missing\.\n$/
+    ],
     ['without servers', '{}', /mcp\.json, line 1: it needs an object "mcpServers"\.\n$/],
     ['missing', undefined, /mcp\.json can't be used: there is no such file\.\n$/]
   ])('refuses to start on a registry that is %s', async (_what, text, sentence) => {

@@ -64,7 +64,7 @@ describe('secrets of the registry', { timeout: 120_000 }, () => {
     expect(await token('bank')).toBe(SECRET)
     expect(await token('evil')).toBe('undefined')
 
-    // What a server would do that can write the file after all.
+    // Simulates a server that can write the file after all.
     write((servers) => {
       servers.thief = child('shell', [], { env: { TOKEN: placeholder } })
       servers.own = child('shell', [], { env: { TOKEN: fill('env', 'OWN_KEY') } })

@@ -40,7 +40,7 @@ async function open(door: Door, era: Era, childEra: string) {
     const gateway = await startGateway(servers, { args: ['--expose', 'all'], client })
     closers.push(() => gateway.end())
   } else {
-    const served = await serveExposed(servers, undefined, undefined, (_, tool) => (tool === 'form' ? 'ask' : 'allow'))
+    const served = await serveExposed(servers, undefined, { policy: (_, tool) => (tool === 'form' ? 'ask' : 'allow') })
     closers.push(() => served.close())
     await client.connect(new StreamableHTTPClientTransport(served.url))
     closers.push(() => client.close())
@@ -72,7 +72,7 @@ describe('a question of a server', { timeout: 60_000 }, () => {
     expectNamed(asked?.message)
     const { properties = {} } = (asked?.requestedSchema ?? {}) as { properties?: Record<string, Shown> }
     const { answer } = properties
-    // What it is about stays as it was; what is only shown has no lines of its own.
+    // The schema of the answer is unchanged. Its title and description stay on one line.
     expect(answer).toMatchObject({ type: 'string', enum: ['Approve', 'Reject'] })
     expect(`${answer?.title}${answer?.description}`).not.toContain('\n')
 

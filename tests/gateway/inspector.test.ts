@@ -40,7 +40,7 @@ function registry(): { dir: string; config: string } {
   return { dir, config }
 }
 
-/** What a client's own file says of us. */
+/** The command that a client's own configuration file has for the gateway. */
 function overStdio(): string[] {
   const { dir, config } = registry()
   const args = [...productArgs('gateway'), 'gateway', '--config', config]

@@ -27,7 +27,7 @@ async function echo(env: Record<string, string>, under = limited(0)) {
 }
 
 describe('where user namespaces are not allowed', { timeout: 60_000 }, () => {
-  // Checked: if it starts one, the server answers.
+  // Checked: if the gateway starts the server anyway, the server answers.
   it('an instance that others use starts no server without a sandbox, and says why', async () => {
     const { answers } = await echo({ AUTH_TOKEN: 'a token that a team has' })
     for (const answer of answers)

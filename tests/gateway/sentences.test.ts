@@ -1,6 +1,14 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { afterEach, describe, expect, it } from 'vitest'
+import {
+  type LabelledSentence,
+  readLines,
+  startEightServers,
+  type ToolCall,
+  writingTools
+} from '../../bench/sentences/eight-servers.ts'
 import { child } from '../../server/connections/connections.fixture.ts'
 import { eventually } from '../support/eventually.ts'
 import {
@@ -45,7 +53,7 @@ const NOTES = [
 ]
 
 interface Means extends GatewayProcessOptions {
-  /** What the client's human answers; undefined: there is none. */
+  /** The answers of the client's user; undefined if there is none. */
   answers?: string[]
   /** More keys of the entries. */
   more?: Record<string, Record<string, unknown>>
@@ -172,6 +180,10 @@ describe('a sentence', { timeout: 60_000 }, () => {
     expect(await reason('get all pods of kubernetes in nginx-123, at most 7')).toMatch(
       /none of "params": 7, "nginx-123"/
     )
+    expect(await status({ request: 'what does shred_notes do?' })).toMatchObject({
+      explanation: 'Shred the notes in the notebook.'
+    })
+    expect(await status({ request: 'thanks!' })).toMatchObject({ status: 'needs_choice', candidates: [] })
     expect(await status({ request: 'xyzzy plugh' })).toMatchObject({
       status: 'needs_choice',
       candidates: [],
@@ -344,5 +356,45 @@ describe('a sentence', { timeout: 60_000 }, () => {
       expect.stringContaining('still starting (slow): call again')
     ])
     expect(readFileSync(join(gateway.dir, 'calls'), 'utf8')).toBe('list_messages {}\n')
+  })
+
+  it('is routed by what its client chose before, and still runs no write by itself', async () => {
+    const { gateway, execute, status, ran } = await start()
+    const first = async (query: string) => {
+      const { matches } = (await gateway.call('find_tool', { query, limit: 50 })).structuredContent as {
+        matches: { tool: string }[]
+      }
+      return matches[0]?.tool
+    }
+    const request = 'tidy up my browser notes'
+    expect(await first(request)).not.toBe('shred_notes')
+    for (let time = 0; time < 4; time += 1) {
+      await first(request)
+      await execute({ server: 'notes', tool: 'shred_notes', params: {} })
+    }
+    expect(await first(request)).toBe('shred_notes')
+    expect(await status({ request })).toMatchObject({ status: 'needs_confirmation', tool: 'shred_notes' })
+    expect(ran()).toEqual(Array(4).fill('shred_notes {}'))
+  })
+
+  // Checked: if every tool counts as a reader, orders run; if values are not matched to parameters, a third of the readers run.
+  it('of 200 over eight real servers runs no write, and most that ask to read with the right values', async () => {
+    const eight = await startEightServers()
+    closers.push(() => eight.end())
+    const sentences = readLines<LabelledSentence>('sentences')
+    const writers = writingTools()
+    const wrong: { request: string; ran: ToolCall }[] = []
+    let right = 0
+    for (const { request, may, reads: isPlain } of sentences) {
+      const { ran } = await eight.execute({ request })
+      const isRight = ran !== undefined && may.some((call) => isDeepStrictEqual(call, ran))
+      if (isRight && isPlain) right += 1
+      if (ran && !isRight) wrong.push({ request, ran })
+    }
+    expect(sentences).toHaveLength(200)
+    expect(wrong.filter(({ ran }) => writers.has(`${ran.server}/${ran.tool}`))).toEqual([])
+    expect(wrong.length, JSON.stringify(wrong)).toBeLessThanOrEqual(4)
+    const plain = sentences.filter(({ reads: isPlain }) => isPlain).length
+    expect(right / plain).toBeGreaterThanOrEqual(0.6)
   })
 })

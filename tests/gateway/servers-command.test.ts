@@ -44,12 +44,16 @@ describe('servers', { timeout: 60_000 }, () => {
     const { run, saved } = workplace({})
     expect(
       (await run('add', 'files', '--env', 'A=1=2', '--description', 'my files', '--', 'npx', '-y', 'a b')).out
-    ).toMatch(/^Added "files" to .*mcp\.json: npx -y "a b"\n$/)
-    expect((await run('add', 'web', '--url', 'https://example.test/mcp', '--header', 'X-Key=v')).code).toBe(0)
+    ).toMatch(/^Added "files" to .*mcp\.json: npx -y "a b"\nTest it: mcp-orchestrator servers test files\n$/)
+    const headers = ['--header', 'X-Key=v', '--header', 'X-Time: 10:30=now']
+    expect((await run('add', 'web', '--url', 'https://example.test/mcp', ...headers)).code).toBe(0)
+    const pasted = await run('add', '{"git": {"command": "npx", "args": ["git"]}}')
+    expect(pasted.out).toMatch(/^Added "git" to .*: npx git\nTest it: .* servers test git\n$/)
     expect(saved()).toEqual({
       mcpServers: {
         files: { command: 'npx', args: ['-y', 'a b'], env: { A: '1=2' }, description: 'my files' },
-        web: { url: 'https://example.test/mcp', headers: { 'X-Key': 'v' } }
+        web: { url: 'https://example.test/mcp', headers: { 'X-Key': 'v', 'X-Time': '10:30=now' } },
+        git: { command: 'npx', args: ['git'] }
       },
       other: { kept: true }
     })
@@ -57,21 +61,23 @@ describe('servers', { timeout: 60_000 }, () => {
     const { servers } = JSON.parse((await run('list', '--json')).out)
     expect(servers).toMatchObject([
       { name: 'files', enabled: true },
-      { name: 'web', enabled: false }
+      { name: 'web', enabled: false },
+      { name: 'git', enabled: true }
     ])
+    expect((await run('remove', 'gti')).err).toMatch(/no server "gti" in .* Did you mean "git"\?/)
     await run('enable', 'web')
     await run('remove', 'files')
-    expect(Object.keys(saved().mcpServers)).toEqual(['web'])
+    expect(Object.keys(saved().mcpServers)).toEqual(['web', 'git'])
   })
 
   it.each([
     [['add', 'x'], /needs either "command"/],
     // The text may be a secret.
     [['add', 'x', '--env', 'ghp_AbCdEf', '--', 'y'], /^(?!.*ghp_).*--env needs NAME=VALUE\./],
-    [
-      ['add', 'x', '--url', 'http://a.test', '--header', 'X-Key: v'],
-      /--header needs NAME=VALUE, with "=" and not ":"\./
-    ],
+    [['add', 'x', '--url', 'http://a.test', '--header', 'ghp_AbCdEf'], /^(?!.*ghp_).*--header needs NAME=VALUE\./],
+    [['add', '{"x": {"command": "y"}, "z": {"args": []}}'], /Nothing was added\. "z": .*"command"/],
+    [['add', '{"x": {"command": "y"}}', '--env', 'A=1'], /give nothing else with it/],
+    [['add', '{"x": 1}'], /x|mcpServers/],
     [['remove', 'nobody'], /no server "nobody"/],
     [['dance'], /no "servers dance"/],
     [['list', '--colour'], /Unknown option '--colour'\. See mcp-orchestrator servers --help\./],
@@ -140,7 +146,7 @@ describe('servers', { timeout: 60_000 }, () => {
     tools('Writes a note.')
     const first = await run('test')
     expect(first.out).toMatch(
-      /^ok {4}odd: 1 tools\n {6}! left out: the tool "no⟨U\+200B⟩te": its name has hidden characters\.\n$/
+      /^ok {4}odd: 1 tool\n {6}! left out: the tool "no⟨U\+200B⟩te": its name has hidden characters\.\n$/
     )
     tools('Writes a note, and sends it away.')
     const said = /! 1 tool has changed since .*: "note"\..* accept them: mcp-orchestrator servers accept odd\n/
@@ -176,7 +182,7 @@ describe('servers', { timeout: 60_000 }, () => {
     expect((await run('usage')).out).toBe('Routing has not learned any requests yet.\n')
   })
 
-  it('imports what other clients have, after a yes', async () => {
+  it('imports the servers of other clients after a confirmation', async () => {
     const { run, dir, saved } = workplace({ mine: { command: 'mine' } })
     mkdirSync(join(dir, '.cursor'))
     const cursor = { mcpServers: { mine: { command: 'theirs' }, files: { command: 'npx', args: ['files'] }, bad: {} } }
@@ -224,7 +230,7 @@ describe('servers', { timeout: 60_000 }, () => {
     )
     expect(out).toMatch(/These variables are not set: NOT_SET \(for "asks"\)\./)
     const file = join(dir, '.config/mcp-orchestrator/credentials')
-    const stored = () => openCredentials({ file, environment: {} }).source()
+    const stored = () => openCredentials({ file, environment: {}, ours: [] }).source()
     for (const value of ['it\'s "odd" `quoted` $x', 'second']) {
       const done = await feed(`${value}\n`, 'secret', 'my_key')
       expect([done.code, done.out]).toEqual([0, expect.stringContaining(`Stored my_key in ${file}.`)])
@@ -311,7 +317,7 @@ describe('servers', { timeout: 60_000 }, () => {
       `mongodb://${place}`
     )
     expect(database.err).toMatch(/! DATABASE_URL: looks like a secret[\s\S]*! The command line seems to hold a secret/)
-    expect(database.out).toMatch(/: db mongodb:\/\/shop:•••@db\.test\/shop\n$/)
+    expect(database.out).toMatch(/: db mongodb:\/\/shop:•••@db\.test\/shop\nTest it/)
     const plain = await add('plain', 'https://x.test/v1/mcp?region=eu', '--header', 'X-Region=eu')
     expect(plain).toMatchObject({ code: 0, err: expect.not.stringContaining('!') })
     const foreign = await add('foreign', 'https://x.test/mcp', '--header', 'Authorization=Bearer ${' + 'TOKEN}')

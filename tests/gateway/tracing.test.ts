@@ -1,9 +1,12 @@
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { child } from '../../server/connections/connections.fixture.ts'
 import { eventually } from '../support/eventually.ts'
 import { startGateway } from '../support/gateway-process.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 import { textOf } from '../support/text-of.ts'
 
 interface Span {
@@ -77,4 +80,15 @@ describe('trace context', { timeout: 60_000 }, () => {
     expect(seen.tracestate).toBe('vendor=1')
     expect(text()).not.toContain('s3cr3t-word')
   })
+})
+
+it('writes the metrics of the stdio gateway to METRICS_FILE', { timeout: 60_000 }, async () => {
+  const file = join(temporaryFolder(), 'gateway.prom')
+  const gateway = await startGateway({ a: child('steady') }, { env: { METRICS_FILE: file } })
+  await gateway.call('execute', { server: 'a', tool: 'echo', params: { message: 'hi' } })
+  await gateway.end()
+  await gateway.exited
+  const text = readFileSync(file, 'utf8')
+  expect(text).toContain('mcp_orchestrator_calls_total{server="a",door="stdio",outcome="ok"} 1')
+  expect(text).toContain('mcp_orchestrator_server_starts_total{server="a"} 1')
 })

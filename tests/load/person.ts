@@ -57,7 +57,7 @@ async function oneTurn(client: Client, mark: string, began: number): Promise<Tim
   const callMs = performance.now() - approved
   if (!textOf(result).includes(mark)) throw new Error(`another answer: ${textOf(result).slice(0, 200)}`)
   await client.wait('turn:end', undefined, { from, ms: LIMIT_MS })
-  // What it has seen is of no use any more, and would be this process's own leak.
+  // The events that it has seen are not needed any more; keeping them would leak memory in this process.
   client.seen.length = 0
   return { at: start - began, callMs, turnMs: performance.now() - start }
 }

@@ -65,7 +65,7 @@ describe('a sandbox can not get', () => {
     await expectRefused(`echo -1 > ${path} && echo done`)
   })
 
-  // Of the two versions of cgroups one is there: else the writes above would have been refused for want of a file.
+  // One of the two versions of cgroups must exist. Otherwise the writes above would be refused only because the files are missing.
   it('a machine without cgroups, where their writes would prove nothing', async () => {
     const { stdout } = await run(sandbox, 'ls /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes')
     expect(stdout).toMatch(/memory/)

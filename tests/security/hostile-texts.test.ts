@@ -23,7 +23,7 @@ const repeated = (times: number, job: () => unknown) => () => {
   for (let at = 0; at < times; at += 1) job()
 }
 
-// Checked: with the patterns as they were, each of these takes from one second to minutes.
+// Checked: with the earlier patterns, each of these takes between one second and several minutes.
 it.each<[string, () => unknown]>([
   ['searching a text of combining signs', () => normalForm(`a${marks}`, 'NFKC')],
   ['splitting the description of a tool into words', repeated(100, () => words(`a${marks}`, 'prose'))],

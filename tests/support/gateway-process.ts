@@ -34,7 +34,7 @@ export interface GatewayProcessOptions {
   args?: string[]
   /** A command that starts the gateway in its turn. */
   under?: string[]
-  /** What the client can be asked, and how it answers. */
+  /** The requests that the client supports, and its handlers for them. */
   capabilities?: ClientCapabilities
   onClient?: (client: Client) => void
   /** In place of one that is made here. */

@@ -1,4 +1,4 @@
-/** Cards that are made to be too much for the page, or for whoever reads them. */
+/** Cards that are made to be too large for the page, or for the person who reads them. */
 import { expect, it } from 'vitest'
 import { useFakePage } from './fake-page.ts'
 import type { FakeSession } from './fake-server.ts'
@@ -76,7 +76,8 @@ it('shows long blanks and the ends of lines, in commands and in arguments', asyn
     await shown(callId).getByText('300 spaces', { exact: true }).waitFor()
     expect(await shown(callId).locator('.line-end').count()).toBe(0)
   }
-  for (const callId of ['line', 'line-other']) expect(await shown(callId).locator('.line-end').count()).toBe(1)
+  for (const callId of ['line', 'line-other'])
+    await expect.poll(() => shown(callId).locator('.line-end').count()).toBe(1)
   expect(now().offences).toEqual([])
 })
 

@@ -69,7 +69,7 @@ it('keeps an edit and a reason through a reload and a change of the session', as
   ]) {
     await leave()
     await expect.poll(() => edit.inputValue()).toBe('echo edited')
-    expect(await reason.inputValue()).toBe('not now')
+    await expect.poll(() => reason.inputValue()).toBe('not now')
   }
   await card('a').getByRole('button', { name: 'Approve with changes' }).and(ready).click()
   await expect.poll(() => session.transcript.calls.a?.decision?.editedArgs).toEqual({ command: 'echo edited' })
@@ -122,7 +122,7 @@ it('renews the sentence about a file with the comparison, and says no outdated n
   await card.getByText('Changes the file').waitFor()
   await card.getByText('Overwrites').waitFor()
   await card.getByText('New file').waitFor({ state: 'detached' })
-  expect(await announced()).toBe('')
+  await expect.poll(() => announced()).toBe('')
 })
 
 it('says before sessions are deleted how many calls wait in them', async () => {
@@ -194,11 +194,15 @@ it('asks before it always allows a tool, also for one call, and the row says “
 
 it('keeps “Always allow” away from Reject on a phone', async () => {
   const { me } = await now().arrive(asking('a'), { viewport: PHONE })
-  const [reject, edit, always] = await Promise.all(
-    [/^Reject/, /^Edit/, /^Always allow/].map((name) => me.button(name).first().boundingBox())
-  )
-  expect(edit?.y).toBeGreaterThan((reject?.y ?? 0) + 20)
-  expect(always?.y).toBeGreaterThan((edit?.y ?? 0) + 20)
+  // The card may still be scrolled into sight between two looks.
+  const areApart = async () => {
+    const [reject, edit, always] = await Promise.all(
+      [/^Reject/, /^Edit/, /^Always allow/].map((name) => me.button(name).first().boundingBox())
+    )
+    if (!reject || !edit || !always) return false
+    return edit.y > reject.y + 20 && always.y > edit.y + 20
+  }
+  await expect.poll(areApart).toBe(true)
 })
 
 it.each([
@@ -220,7 +224,7 @@ it.each([
   expect((box?.x ?? 0) + (box?.width ?? 9999)).toBeLessThanOrEqual(viewport.width)
   expect(box?.height).toBeGreaterThan(30)
   await me.page.locator('.console-row').getByText(long).waitFor()
-  expect(await me.page.locator('code').getByText('execute_command').first().isVisible()).toBe(true)
+  await expect.poll(() => me.page.locator('code').getByText('execute_command').first().isVisible()).toBe(true)
 })
 
 it('heads only a call that succeeded with a check mark', async () => {
@@ -236,6 +240,6 @@ it('heads only a call that succeeded with a check mark', async () => {
     })
   )
   await me.page.getByText('Outcome unknown').waitFor()
-  const marks = await me.page.evaluate(`[...document.querySelectorAll('[data-mark]')].map((each) => each.dataset.mark)`)
-  expect(marks).toEqual(['good', 'unsure', 'unsure', 'bad', 'bad', 'running'])
+  const marks = `[...document.querySelectorAll('[data-mark]')].map((each) => each.dataset.mark)`
+  await expect.poll(() => me.page.evaluate(marks)).toEqual(['good', 'unsure', 'unsure', 'bad', 'bad', 'running'])
 })

@@ -37,24 +37,24 @@ export class FakeSession {
   readonly id: string
   /** Answers to the person's messages. */
   onMessage: (text: string, turnId: string) => void = () => {}
-  /** Called when a card is decided with yes. */
+  /** Called when a card is approved. */
   onApproved: (callId: string, args: Record<string, unknown>) => void = () => {}
   /** Where the path of an edit leads. */
   onTarget: (args: Record<string, unknown>) => PathTarget | undefined = () => undefined
-  /** What the page sent with its answers. */
+  /** The data that the page sent with its answers. */
   readonly answers: Record<string, unknown>[] = []
-  /** What it does with other commands. */
+  /** Called for all other commands. */
   onCommand: (command: string, input: Record<string, unknown>) => void = () => {}
-  /** What goes astray of the page's commands: the answers to them, or they themselves. */
+  /** The messages that get lost: the page's commands, or the answers to them. */
   loses: 'nothing' | 'answers' | 'commands' = 'nothing'
-  /** Answers every command with a no. */
+  /** Refuses every command. */
   refuses = false
   readonly refused: string[] = []
-  /** So many entries are sent at once; the page asks for older ones. */
+  /** Number of entries that are sent at once; the page requests older ones. */
   pageSize = Number.POSITIVE_INFINITY
-  /** Of the cards that were answered, in order. */
+  /** Hashes of the cards that were answered, in order. */
   readonly hashes: string[] = []
-  /** What a person has changed in the list. */
+  /** Changes that a person has made in the list. */
   isDeleted = false
   marks: { title?: string; isPinned?: boolean; isArchived?: boolean } = {}
   activeAt = Date.now() - 120_000
@@ -149,9 +149,10 @@ export class FakeSession {
     } else if (command === 'tool:approval') {
       const callId = String(input.callId)
       this.answers.push(input)
-      const { approved, reason, args } = input as EventData<'tool:approval_resolved'>
+      const { approved, reason, args, choices } = input as EventData<'tool:approval_resolved'>
       const edit = {
         ...(reason && { reason }),
+        ...(choices && { choices }),
         ...(args && { args }),
         ...(input.remember === true && { always: true as const })
       }
@@ -207,12 +208,12 @@ export class FakeServer {
   readonly files = new Map<string, Buffer>()
   readonly folders = new Set<string>()
   readonly attachments = new FakeAttachments()
-  /** What waits in the inbox, and the ids of what a page answered there. */
+  /** Cards that wait in the inbox, and the ids of those that a page answered there. */
   approvals: ApprovalCard[] = []
   readonly answered: string[] = []
   /** Calls of which the page was sent only a part. */
   readonly wholeCalls = new Map<string, CallEntry>()
-  /** What the page shows about MCP servers and about the keys of model providers. */
+  /** The MCP servers and the keys of model providers that the page shows. */
   servers: object[] = []
   providers: { id: string; label: string; source: string | null; ok: boolean; reason: string | null }[] = [
     { id: 'anthropic', label: 'Anthropic', source: 'settings', ok: true, reason: null }

@@ -13,7 +13,7 @@ it('opens a long conversation at its end, and loads what is older as it is scrol
   await list.getByText('message 199.').waitFor()
   expect(await list.getByText('message 159.').count()).toBe(0)
   // Seen before: texts for screen readers made the document as tall as the conversation.
-  expect(await me.page.evaluate('document.documentElement.scrollHeight - innerHeight')).toBe(0)
+  await expect.poll(() => me.page.evaluate('document.documentElement.scrollHeight - innerHeight')).toBe(0)
   await list.hover()
   // All of it can be reached by scrolling alone.
   await expect
@@ -23,7 +23,7 @@ it('opens a long conversation at its end, and loads what is older as it is scrol
     })
     .toBe(1)
   await me.button('Show earlier messages').waitFor({ state: 'detached' })
-  // What was loaded stays, and stays in order, when the connection comes back with a snapshot of the end.
+  // Loaded entries stay, in their order, when the connection comes back with a snapshot of the end.
   session.live('session:snapshot', session.snapshot())
   session.append('user:message', { turnId: 'last', text: 'the very last' })
   // It came from elsewhere: the reader stays, and goes there when they like.
@@ -80,14 +80,18 @@ it('counts, searches and warns of all sessions, not only of those that are liste
     .click()
   const inbox = me.page.getByRole('dialog', { name: 'Waiting for you' })
   await inbox.getByText('talk 128.').waitFor()
-  expect(await inbox.getByRole('region', { name: 'talk 128.' }).textContent()).toContain('2 calls need your approval')
-  expect(await inbox.getByRole('region', { name: 'talk 129.' }).textContent()).toContain('1 call needs your approval')
+  await expect
+    .poll(() => inbox.getByRole('region', { name: 'talk 128.' }).textContent())
+    .toContain('2 calls need your approval')
+  await expect
+    .poll(() => inbox.getByRole('region', { name: 'talk 129.' }).textContent())
+    .toContain('1 call needs your approval')
   await me.page.keyboard.press('Escape')
 
   const field = list.getByRole('searchbox', { name: 'Search all sessions and messages' })
   await field.fill('TALK 12')
   await list.getByRole('button', { name: 'You: talk 129.' }).waitFor()
-  expect(await list.getByRole('button', { name: /^talk 12/ }).count()).toBe(11)
+  await expect.poll(() => list.getByRole('button', { name: /^talk 12/ }).count()).toBe(11)
   await field.fill('no such talk')
   await list.getByText('Nothing was found.').waitFor()
   await field.press('Escape')

@@ -14,7 +14,7 @@ it('asks for the whole when an event went missing, and ends with the truth', asy
   session.append('agent:response', { turnId: 't', text: 'the last one' })
   await me.page.getByText('the last one').waitFor()
   await expect.poll(() => me.page.getByText('the lost one').count()).toBe(1)
-  expect(await me.page.getByText('the last one').count()).toBe(1)
+  await expect.poll(() => me.page.getByText('the last one').count()).toBe(1)
   expect(now().offences).toEqual([])
 })
 
@@ -28,7 +28,7 @@ it('asks again when the whole is refused, and takes none that is older than what
   session.append('agent:response', { turnId: 't', text: 'the lost one' }, { isLost: true })
   session.append('agent:response', { turnId: 't', text: 'the last one' })
   await expect.poll(() => session.refused).toEqual(['session:snapshot'])
-  expect(await me.page.getByRole('region', { name: 'Messages' }).getByText('first').count()).toBe(1)
+  await expect.poll(() => me.page.getByRole('region', { name: 'Messages' }).getByText('first').count()).toBe(1)
   session.refuses = false
   await me.page.getByText('the lost one').waitFor()
   expect(now().offences).toEqual([])
@@ -111,11 +111,13 @@ it('shows names to their end, and whose they are', async () => {
   })
   await me.button('Settings').click()
   await me.button('Ask again for read on theirs').waitFor()
-  expect(await me.read(me.page.getByRole('group', { name: 'Settings' }))).toMatch(/read on mine[\s\S]*read on theirs/)
+  await expect
+    .poll(() => me.read(me.page.getByRole('group', { name: 'Settings' })))
+    .toMatch(/read on mine[\s\S]*read on theirs/)
   await me.page.keyboard.press('Escape')
   await me.button('Show the files').click()
   const row = me.button(/^long-name/)
-  expect(await row.getAttribute('title')).toBe(path)
+  await expect.poll(() => row.getAttribute('title')).toBe(path)
   await row.click()
   await me.page.getByRole('dialog').getByRole('heading').waitFor()
   const hidden = 'document.querySelector("dialog h2").scrollWidth - document.querySelector("dialog h2").clientWidth'
@@ -173,6 +175,7 @@ it('switches the model only after saying that the history starts afresh', async 
   })
   await me.button(/^Choose a model/).click()
   await me.page.getByText('No GEMINI_API_KEY is set.').waitFor()
+  await me.button('Refresh models').waitFor()
   await me.button('Large').click()
   await me.page.getByText(/does not know what was said so far/).waitFor()
   expect(session.transcript.model).toBe('demo/demo')

@@ -1,4 +1,4 @@
-/** What a person began stays theirs: in the session where they began it, through slips of the hand. */
+/** Unfinished input stays in the session where the person began it, and survives slips of the hand. */
 
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -68,7 +68,7 @@ it('keeps a dialog open when a press that began in it ends outside', async () =>
   await mouse.down()
   await mouse.move(20, 20, { steps: 3 })
   await mouse.up()
-  expect(await dialog.count()).toBe(1)
+  await expect.poll(() => dialog.count()).toBe(1)
   // Not at once: it may be the second click of the double-click that opened the dialog.
   const clicked = async () => {
     await mouse.click(20, 20)
@@ -82,7 +82,7 @@ it('sends an idea and leaves what was typed alone', async () => {
   await me.composer.fill('half a thought')
   await me.button('list the files').click()
   await expect.poll(() => session.transcript.entries).toMatchObject([{ kind: 'user', text: 'list the files' }])
-  expect(await me.composer.inputValue()).toBe('half a thought')
+  await expect.poll(() => me.composer.inputValue()).toBe('half a thought')
 })
 
 it('closes a drawer over the page with Escape, and asks about the turn with the next one only', async () => {
@@ -117,7 +117,7 @@ it('scrolls only the middle of a dialog that is taller than the window', async (
   const dialog = stopQuestion(me)
   await dialog.waitFor()
   const hidden = 'document.querySelector("dialog").scrollHeight - document.querySelector("dialog").clientHeight'
-  expect(await me.page.evaluate(hidden)).toBe(0)
+  await expect.poll(() => me.page.evaluate(hidden)).toBe(0)
   const stop = await dialog.getByRole('button', { name: 'Stop the turn' }).boundingBox()
   expect((stop?.y ?? 0) + (stop?.height ?? 999)).toBeLessThanOrEqual(260)
 })
@@ -176,7 +176,8 @@ it('attaches files that are dropped beside the panel, and says so of a folder', 
   await me.button('Remove note.txt').waitFor()
   await drop(folder)
   await me.page.getByText('was not attached: it is a folder').waitFor()
-  expect(now().fake.attachments.uploads).toMatchObject([{ mediaType: 'text/plain', size: 6 }])
+  const uploads = () => now().fake.attachments.uploads
+  await expect.poll(uploads).toMatchObject([{ mediaType: 'text/plain', size: 6 }])
   expect(me.page.context().pages()).toHaveLength(1)
   rmSync(folder, { recursive: true })
 })
@@ -194,7 +195,7 @@ it('shows where to drop files for as long as they are over the place', async () 
   await overlay.waitFor()
   await drag('dragleave', 'aside[aria-label=Files] header')
   await me.page.evaluate('new Promise(requestAnimationFrame)')
-  expect(await overlay.count()).toBe(1)
+  await expect.poll(() => overlay.count()).toBe(1)
   await drag('dragleave', 'main')
   await overlay.waitFor({ state: 'hidden' })
 })

@@ -1,4 +1,4 @@
-/** What a person sees and hears when something is missing or refused; and that nothing of it is a dead end. */
+/** Tests what the page shows and announces when something is missing or refused. The person can always go on. */
 import { expect, it } from 'vitest'
 import { useFakePage } from './fake-page.ts'
 import type { FakeSession } from './fake-server.ts'
@@ -45,7 +45,7 @@ it('says so without a new start while something is being written that would be l
     .first()
     .click()
   await me.page.getByText('could not be loaded').waitFor()
-  expect(await field.inputValue()).toBe('half a na')
+  await expect.poll(() => field.inputValue()).toBe('half a na')
 })
 
 it('says that a part could not be loaded while the server is away', async () => {
@@ -165,7 +165,7 @@ it.each([
       return box.width > 0 && box.left < right && box.right > left && box.top < bottom && box.bottom > top
     })
   })`
-  expect(await me.page.evaluate(isCovered)).toEqual([false])
+  await expect.poll(() => me.page.evaluate(isCovered)).toEqual([false])
 })
 
 // Seen before: only a line of the build's log was shown, and it stayed after a reconnect.
@@ -201,13 +201,15 @@ it('shows the state of the open session and its waiting calls in header and list
   await me.page.route('**/api/sessions*', (route) => route.abort())
   session.live('session:state', { sandbox: 'paused', recycleInMs: 300_000, network: 'none' })
   await me.page.getByText('Sandbox paused, 5 min left').waitFor()
-  expect(await row.textContent()).toContain('paused, 5 min left')
+  await expect.poll(() => row.textContent()).toContain('paused, 5 min left')
   session.ask(session.transcript.turnId ?? '', [{ callId: 'a', name: 'read_file', args: {} }])
   await me.page.getByText('1 tool call needs your approval', { exact: true }).waitFor()
-  expect(await row.textContent()).toContain('1 waiting')
+  await expect.poll(() => row.textContent()).toContain('1 waiting')
   session.append('tool:approval_resolved', { callId: 'a', approved: false, by: 'human' })
   await me.page.getByText('You rejected it').first().waitFor()
-  expect(await row.textContent()).not.toContain('waiting')
+  await expect.poll(() => row.textContent()).not.toContain('waiting')
+  session.live('session:state', { sandbox: 'running', recycleInMs: null, network: 'none' })
+  await me.page.getByText('Sandbox active', { exact: true }).waitFor()
 })
 
 /** Only in the first session of a page. */
@@ -258,12 +260,12 @@ it.each([
   await me.button('New session').first().click()
   await me.page.getByText('No new session: no connection.').waitFor()
   expect(me.sessionId()).toBe(id)
-  expect(await me.cards.count()).toBe(1)
+  await expect.poll(() => me.cards.count()).toBe(1)
   expect(await me.page.getByText('2 waiting').count()).toBe(0)
   if (!isNoticed) return
   await comeBack()
-  expect(await notDeleted.count()).toBe(0)
-  expect(await me.cards.count()).toBe(1)
+  await expect.poll(() => notDeleted.count()).toBe(0)
+  await expect.poll(() => me.cards.count()).toBe(1)
 })
 
 it('goes to a new session once the open one is deleted, without a word about it', async () => {
@@ -289,7 +291,7 @@ it('switches the buttons of a card off while there is no connection, and says th
   await me.cards.first().locator('[data-approve][aria-disabled=false]').waitFor()
   const comeBack = await goAway(me)
   for (const name of [/^Approve/, /^Reject/, /^Edit/, /^Always allow/])
-    expect(await me.cards.first().getByRole('button', { name }).getAttribute('aria-disabled')).toBe('true')
+    await expect.poll(() => me.cards.first().getByRole('button', { name }).getAttribute('aria-disabled')).toBe('true')
   await approve.click({ force: true })
   await me.page.getByText('Not approved: there is no connection.').waitFor()
   await me.cards
@@ -298,7 +300,7 @@ it('switches the buttons of a card off while there is no connection, and says th
     .click({ force: true })
   await me.page.getByText('Not rejected: there is no connection.').waitFor()
   await comeBack()
-  expect(await me.page.getByText('Not approved').count()).toBe(0)
+  await expect.poll(() => me.page.getByText('Not approved').count()).toBe(0)
   expect(session.answers).toEqual([])
   await me.approve()
   await expect.poll(() => session.answers.length).toBe(1)

@@ -54,7 +54,7 @@ describe('a first minute', () => {
     await me.cards.getByText('Changes the file').waitFor()
     const changes = me.cards.getByRole('region', { name: 'Changes to hello.txt' })
     await expect.poll(() => me.read(changes)).toMatch(/−\s*first line[\s\S]*\+\s*second line/)
-    // What was approved stays in the record, also when the file has changed again.
+    // The approved change stays in the record, also when the file has changed again.
     await me.approve()
     await me.quiet()
     await me.ask('run rm hello.txt')
@@ -296,7 +296,7 @@ describe('the server gone', () => {
     await me.cards.first().waitFor()
     await me.approve()
     await me.outputs.getByText('after').waitFor()
-    // What the browser itself logs about a server that is away is no fault of the page.
+    // The browser itself logs errors about a server that is away. They are not the page's fault.
     expect(me.visit.offences.filter((text) => !/WebSocket|ERR_CONNECTION|Failed to load/.test(text))).toEqual([])
   })
 })

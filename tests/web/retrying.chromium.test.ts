@@ -32,11 +32,34 @@ it('regenerates the last answer by keyboard, and folds the earlier one', async (
   expect(await me.page.evaluate('document.activeElement.id')).toBe('composer')
   await me.button('Earlier answer').click()
   await me.page.getByText('Roses are red.').waitFor()
-  expect(await me.button('Earlier answer').getAttribute('aria-expanded')).toBe('true')
+  await expect.poll(() => me.button('Earlier answer').getAttribute('aria-expanded')).toBe('true')
   expect(await seriousFaults(me.page)).toEqual([])
   await me.page.reload()
   await me.page.getByText('Violets are blue.').waitFor()
   expect(await me.page.getByText('Roses are red.').count()).toBe(0)
+  expect(now().offences).toEqual([])
+})
+
+it('goes on with one button after the token limit, which goes away with its banner', async () => {
+  const { me, session } = await now().arrive((opened) => {
+    opened.append('user:message', { turnId: 't', text: 'Write a poem.' })
+    opened.append('agent:error', { turnId: 't', code: 'spending_limit', message: 'It has used up its tokens.' })
+    opened.append('turn:end', { turnId: 't', reason: 'spending_limit' })
+  })
+  session.onCommand = (command) => {
+    if (command !== 'limit:raise') return
+    session.append('limit:raised', { tokens: 1000 })
+    session.append('turn:reopened', { turnId: 'u', of: 't', from: 2 })
+  }
+  const banner = me.page.getByText('This session has reached its token limit.')
+  await banner.waitFor()
+  await me.button('Continue').click()
+  await banner.waitFor({ state: 'hidden' })
+  await me.page.getByText('Thinking…').waitFor()
+  session.append('agent:response', { turnId: 'u', text: 'Roses are red.' })
+  session.append('turn:end', { turnId: 'u', reason: 'done' })
+  await me.button('Regenerate').waitFor()
+  await expect.poll(() => banner.count()).toBe(0)
   expect(now().offences).toEqual([])
 })
 
@@ -48,7 +71,7 @@ it('offers to retry a failed answer, once, and says why not while there is no co
   fake.refuseWith = 'busy'
   fake.breakConnections()
   await me.page.getByText('No connection: you can do this when it is back.').waitFor()
-  expect(await me.button('Retry').getAttribute('aria-disabled')).toBe('true')
+  await expect.poll(() => me.button('Retry').getAttribute('aria-disabled')).toBe('true')
   await me.button('Retry').click({ force: true })
   expect(session.transcript.turnId).toBeNull()
   fake.refuseWith = null

@@ -1,4 +1,4 @@
-/** What a person writes gets to its session once: through lost connections, reloads and changes of the session. */
+/** Each message of a person reaches its session once, despite lost connections, reloads and changes of the session. */
 import { beforeEach, expect, it } from 'vitest'
 import { useFakePage } from './fake-page.ts'
 import type { FakeSession } from './fake-server.ts'
@@ -38,22 +38,22 @@ it('keeps queued messages through a reload and a change of the session, and send
   await me.page.getByText('Queued: second', { exact: true }).waitFor()
   await me.page.reload()
   await me.page.getByText('Queued: third', { exact: true }).waitFor()
-  expect(await written()).toBe('')
+  await expect.poll(written).toBe('')
   endTurn()
   await hasSaid(['first', 'second'])
   await me.page.getByText('Queued: second').waitFor({ state: 'hidden' })
 
   await toNewSession()
   await waiting().waitFor({ state: 'hidden' })
-  expect(await written()).toBe('')
+  await expect.poll(written).toBe('')
   await backTo(session)
   await me.page.getByText('Queued: third').waitFor()
   endTurn()
   await hasSaid(['first', 'second', 'third'])
   await me.page.reload()
   await me.page.getByText('Thinking…').waitFor()
-  expect(await waiting().count()).toBe(0)
-  expect(await written()).toBe('')
+  await expect.poll(() => waiting().count()).toBe(0)
+  await expect.poll(written).toBe('')
 })
 
 it('keeps the draft of each tab', async () => {
@@ -180,4 +180,21 @@ it('gives back what was on its way when the page was reloaded, unless it has arr
   session.loses = 'nothing'
   await me.composer.press('Enter')
   await hasSaid(['arrived', 'taken along'])
+})
+
+it('removes a queued message, and brings it back into the field on request', async () => {
+  await me.say('first')
+  await me.page.getByText('Thinking…').waitFor()
+  await me.say('second')
+  await me.say('third')
+  await me.button('Remove this queued message').first().click()
+  await me.page.getByText('Queued: second').waitFor({ state: 'hidden' })
+  await me.page.getByText('Queued: third').waitFor()
+  await me.page.getByRole('status').getByRole('button', { name: 'Undo' }).click()
+  await expect.poll(written).toBe('second')
+  await me.page.reload()
+  await me.page.getByText('Queued: third').waitFor()
+  await expect.poll(written).toBe('second')
+  endTurn()
+  await hasSaid(['first', 'third'])
 })

@@ -52,17 +52,15 @@ it('gives queued messages back as a draft when the turn is stopped, and says so 
   expect(session.transcript.entries.filter(({ kind }) => kind === 'user')).toHaveLength(1)
 })
 
-it('takes a second Escape for a stop once the question could be read, and not after a click or another key', async () => {
+// Seen before: two quick presses were taken for one, though the question says “Press Esc again”.
+it('takes a second Escape for a stop, however quick, but not a held key, nor one after a click or another key', async () => {
   const { me, session } = await now().arrive(working)
   await me.button(/^Stop/).first().waitFor()
   await stopClock(me)
-  // Held down, or pressed twice in one go, it is one Escape.
+  // Held down, it is one Escape.
   for (const key of ['Escape', 'Escape', 'Escape']) await me.page.keyboard.down(key)
   await me.page.keyboard.up('Escape')
   await prompt(me).waitFor()
-  await me.page.clock.runFor(900)
-  await me.page.keyboard.press('Escape')
-  await me.page.clock.runFor(900)
   for (const away of [
     () => me.page.getByRole('region', { name: 'Messages' }).click(),
     () => me.page.keyboard.type('x')
@@ -79,7 +77,6 @@ it('takes a second Escape for a stop once the question could be read, and not af
   await prompt(me).waitFor()
   await me.page.evaluate('fetch("/healthz")')
   expect(session.transcript.turnId).toBe('t')
-  await me.page.clock.runFor(1100)
   await me.page.keyboard.press('Escape')
   await expect.poll(() => ended(session)).toBe('cancelled')
 })
@@ -148,7 +145,7 @@ it('shows an answer from its beginning to a page that connects while it is strea
   session.append('agent:response', { turnId: 't', text: 'Once upon a time, in the middle of', partial: 'stopped' })
   session.append('turn:end', { turnId: 't', reason: 'cancelled' })
   await said('Stopped: this is what the model had written.').waitFor()
-  expect(await said('Once upon a time, in the middle of').count()).toBe(1)
+  await expect.poll(() => said('Once upon a time, in the middle of').count()).toBe(1)
   expect(await seriousFaults(me.page)).toEqual([])
   await me.page.screenshot({ path: `${process.env.TMPDIR ?? '/tmp'}/partial.png` })
 })

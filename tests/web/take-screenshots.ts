@@ -1,6 +1,7 @@
 /** Pictures for the README, of the real page with a real sandbox: `node tests/web/take-screenshots.ts FOLDER`. */
-import { mkdir, symlink, writeFile } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
 import type { BrowserContextOptions } from 'playwright-core'
 import { launchBrowser, PHONE, visit } from '../support/browser.ts'
 import { stopServers } from '../support/serve.ts'
@@ -37,8 +38,9 @@ async function picture(name: string, options: BrowserContextOptions): Promise<vo
 
 /** One server that works, one that is off, one whose command is missing. */
 async function serversPicture(): Promise<void> {
-  const packages = 'node_modules/@modelcontextprotocol'
-  await symlink(resolve('node_modules'), join(server.dataDir, 'node_modules'))
+  // Not in the data folder, which no server can see.
+  const packages = join(await mkdtemp(join(tmpdir(), 'mcp-')), 'servers')
+  await symlink(resolve('node_modules/@modelcontextprotocol'), packages)
   const mcpServers = {
     everything: { command: 'node', args: [join(packages, 'server-everything/dist/index.js')] },
     memory: { command: 'node', args: [join(packages, 'server-memory/dist/index.js')], enabled: false },
@@ -57,6 +59,7 @@ async function serversPicture(): Promise<void> {
   }
   await one.page.screenshot({ path: join(folder, 'servers.png') })
   await one.close()
+  await rm(dirname(packages), { recursive: true })
 }
 
 try {

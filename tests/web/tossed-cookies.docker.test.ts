@@ -13,7 +13,7 @@ import { WorkspacePage } from './workspace-page.ts'
 let server: Served
 let browser: Browser
 let attacker: Server
-/** What the attacker's port answers with, and the cookies that browsers have sent to it. */
+/** The cookies that the attacker's port sets, and those that browsers have sent to it. */
 let tossed: string[] = []
 let received = ''
 let context: BrowserContext
@@ -39,7 +39,7 @@ afterEach(() => context.close())
 
 const attackerUrl = () => `http://127.0.0.1:${(attacker.address() as AddressInfo).port}/`
 
-/** Sessions of whoever sends these headers, or why not. */
+/** The sessions of the owner with these headers, or the reason why they are refused. */
 async function sessionsOf(headers: Record<string, string>): Promise<string[] | string> {
   const reply = await (await fetch(`${server.url}/api/sessions`, { headers })).json()
   const { sessions, error } = reply as { sessions?: { title: string }[]; error?: { code: string } }

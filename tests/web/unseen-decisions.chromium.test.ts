@@ -145,8 +145,8 @@ it('"Approve all" leaves out calls that are being edited or rejected, and tools 
     .button(/^Approve (all|the other)/)
     .first()
     .waitFor({ state: 'detached' })
-  expect(await card('edited').getByRole('textbox', { name: 'command' }).inputValue()).toBe('echo safe')
-  expect(await card('rejected').getByRole('textbox').inputValue()).toBe('not this')
+  await expect.poll(() => card('edited').getByRole('textbox', { name: 'command' }).inputValue()).toBe('echo safe')
+  await expect.poll(() => card('rejected').getByRole('textbox').inputValue()).toBe('not this')
 })
 
 it('approves all a moment after they came, and not where another button has just been', async () => {
@@ -160,17 +160,32 @@ it('approves all a moment after they came, and not where another button has just
   session.append('user:message', { turnId: 't', text: 'go' })
   session.ask('t', [run('a')])
   const review = me.button('Review')
+  // By then nothing moves any more.
+  await me.page.locator('[data-call="a"] [data-approve][aria-disabled=false]').waitFor()
   const before = await review.boundingBox()
   session.ask('t', [run('b')])
   await me.button('Approve all 2').and(me.page.locator('[aria-disabled=false]')).waitFor()
   expect(decided(session)).toEqual([])
-  expect(await review.boundingBox()).toEqual(before)
+  await expect.poll(() => review.boundingBox()).toEqual(before)
   await me.button('Approve all 2').click()
   await me.approveListed()
   await expect.poll(() => decided(session)).toEqual(['a', 'b'])
 })
 
 // Checked: if everything pending at the click is approved, the late call runs too.
+it('says in the list that a second write to the same file is asked about again', async () => {
+  const target = { path: '/workspace/a.txt', is: 'new' as const }
+  const write = (callId: string) => ({ callId, name: 'write_file', args: { path: 'a.txt', content: callId }, target })
+  const { me } = await now().arrive((opened) => {
+    opened.append('user:message', { turnId: 't', text: 'go' })
+    opened.ask('t', [write('one'), write('two')])
+  })
+  await me.button('Approve all 2').click()
+  const list = me.page.getByRole('dialog')
+  await list.locator('[data-listed=two]').getByText('writes to the same file first').waitFor()
+  expect(await list.locator('[data-listed=one]').getByText('writes to the same file first').count()).toBe(0)
+})
+
 it('lists every call in full before all are approved, and approves those and no others', async () => {
   const { me, session } = await now().arrive((opened) => {
     opened.append('user:message', { turnId: 't', text: 'go' })
@@ -219,7 +234,7 @@ it('lists the waiting calls that “Always allow” approves too, and says in th
     .click()
   const list = me.page.getByRole('dialog', { name: 'Always allow execute_command, and approve 2 calls?' })
   await list.locator('[data-listed="a"]').waitFor()
-  expect(await me.read(list.locator('[data-listed]'))).toMatch(/echo b[\s\S]*echo a/)
+  await expect.poll(() => me.read(list.locator('[data-listed]'))).toMatch(/echo b[\s\S]*echo a/)
   expect(decided(session)).toEqual([])
   await list.getByRole('button', { name: 'Always allow' }).and(me.page.locator('[aria-disabled=false]')).click()
   await expect.poll(() => decided(session)).toEqual(['a', 'b'])
@@ -259,7 +274,7 @@ it('asks before an Escape discards an edit, and keeps the keyboard on the card; 
     await question.waitFor()
     await me.page.keyboard.press('Escape')
     await question.waitFor({ state: 'hidden' })
-    expect(await field.inputValue()).toBe('echo changed')
+    await expect.poll(() => field.inputValue()).toBe('echo changed')
   }
   await field.press('Escape')
   await question.getByRole('button', { name: 'Discard' }).and(me.page.locator('[aria-disabled=false]')).click()

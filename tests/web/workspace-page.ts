@@ -1,4 +1,4 @@
-/** What a person does on the page, in their words. */
+/** The actions of a person on the page, with names that a person would use. */
 import type { Locator, Page } from 'playwright-core'
 import { expect } from 'vitest'
 

@@ -1,4 +1,5 @@
 /** The card of a write shows what the write would do: to the file as it is when the person looks. */
+import { createHash } from 'node:crypto'
 import { expect, it } from 'vitest'
 import type { PathTarget } from '../../contract/path-target.ts'
 import { useFakePage } from './fake-page.ts'
@@ -60,6 +61,10 @@ it('compares again when a call or a person has changed the file meanwhile', asyn
   fake.files.set('a.txt', Buffer.from('third\n'))
   fake.breakConnections()
   await second.getByText('third').waitFor()
+  // The approval says which content the card showed, so that the sandbox replaces no other.
+  await me.approve()
+  const seen = createHash('sha256').update('third\n').digest('hex')
+  await expect.poll(() => session.answers.at(-1)).toMatchObject({ callId: 'c1', approved: true, seen })
 })
 
 /** Cards out of sight are not drawn. */
@@ -138,7 +143,7 @@ it('shows where an edited path leads before it can be approved, and sends that a
   session.onTarget = ({ path }) => (path === '../workspace/precious.txt' ? PRECIOUS : undefined)
   await me.button('Edit, then approve').click()
   await me.cards.getByText('New file /workspace/a.txt.').waitFor()
-  expect(await me.read(me.cards)).toMatch(/exec\s*U\+200B/)
+  await expect.poll(() => me.read(me.cards)).toMatch(/exec\s*U\+200B/)
   await me.cards.getByLabel('path').fill('../workspace/precious.txt')
   await me.cards.getByText('Overwrites /workspace/precious.txt, which has 8 B now.').waitFor()
   await me.button('Approve with changes').click()

@@ -21,12 +21,15 @@ export const vOnline: Directive<HTMLElement> = {
   mounted(button) {
     const session = useSession()
     const title = button.title
+    let isOff = false
     watches.set(
       button,
       watchEffect(() => {
         button.title = session.isLost ? NO_CONNECTION : title
         if (session.isLost) button.setAttribute('aria-disabled', 'true')
-        else button.removeAttribute('aria-disabled')
+        // The button may be switched off for a reason of its own.
+        else if (isOff) button.removeAttribute('aria-disabled')
+        isOff = session.isLost
       })
     )
   },

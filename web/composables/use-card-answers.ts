@@ -1,22 +1,29 @@
-import { computed, type Ref } from 'vue'
+import { computed, type Ref, watch } from 'vue'
 import type { CallEntry } from '../../contract/transcript.ts'
 import { type Answer, useApprovals } from '../stores/approvals.ts'
-import type { CallView } from '../stores/call-views.ts'
+import { useCallViews } from '../stores/call-views.ts'
 import { useSession } from '../stores/session.ts'
 import { useDecision } from './use-decision.ts'
 
 interface Options {
   call: () => CallEntry
   card: Readonly<Ref<HTMLElement | null>>
-  view: CallView
   /** The forms that letters open, beside A, which chooses to approve. */
   forms: Record<string, 'edit' | 'reject'>
   words?: { yes: string; no: string }
 }
 
-/** What the cards of calls in the chat have in common: keys, arming, the focus, and what is said without a connection. */
-export function useCardAnswers({ call, card, view, forms, words }: Options) {
+/** Common behaviour of the cards of calls in the chat: keys, arming, the focus, and the message without a connection. */
+export function useCardAnswers({ call, card, forms, words }: Options) {
   const approvals = useApprovals()
+  const views = useCallViews()
+  const view = views.viewOf(call().callId)
+  watch(
+    () => [view.mode, view.edit, view.reason, view.made],
+    () => views.keep(call()),
+    { deep: true }
+  )
+  const isSent = computed(() => approvals.deciding.has(call().callId))
   const session = useSession()
   const hasKeyboard = () => card.value?.querySelector(':focus-visible') !== null
   /** Whether the person opened the form by keyboard. */
@@ -61,5 +68,5 @@ export function useCardAnswers({ call, card, view, forms, words }: Options) {
     else approvals.sayOffline(approved)
   }
   const isArmed = computed(() => isSettled.value && session.connected)
-  return { ...decision, isArmed, open, answer, back, ifPossible, isFormByKey: () => isFormByKey }
+  return { ...decision, view, isSent, isArmed, open, answer, back, ifPossible, isFormByKey: () => isFormByKey }
 }

@@ -2,7 +2,7 @@ import { onUnmounted, type Ref, ref, watch } from 'vue'
 
 const GAP_PX = 8
 const EVERY_MS = 100
-/** What must stay visible: banners, alerts, and the title of a dialog. */
+/** Elements that must stay visible: banners, alerts, and the title of a dialog. */
 const BANNERS = '[data-banner], [role=alert], [role=alertdialog], dialog[open] header'
 
 /**

@@ -1,51 +1,52 @@
-import { ref, shallowRef, toRaw } from 'vue'
-import type { ChangedFile, ConflictChoices } from '../../contract/effects/change-set.ts'
-import type { Version } from '../../contract/effects/effect-replies.ts'
+import { computed, ref, shallowRef, toRaw, watch } from 'vue'
+import type { ConflictChoices } from '../../contract/effects/change-set.ts'
+import type { RevertPlanReply, Version } from '../../contract/effects/effect-replies.ts'
 import type { TranscriptEntry } from '../../contract/transcript.ts'
 import { api, messageOf } from '../api.ts'
+import { useHistory } from '../stores/effects/history.ts'
 import { useSession } from '../stores/session.ts'
 
-export interface RewindPlan {
-  changeId: string
-  scope: 'one' | 'since'
-  hash: string
-  files: readonly ChangedFile[]
-}
-
-/** What happens to the files of the workspace: of one call, or since an entry of the conversation. */
-export function useRewindPlan(entry: TranscriptEntry, scope: RewindPlan['scope']) {
+/** Plans what happens to the files of the workspace that have changed since an entry of the conversation. */
+export function useRewindPlan(entry: TranscriptEntry) {
   const session = useSession()
-  const plan = shallowRef<RewindPlan | null>(null)
+  const history = useHistory()
+  const plan = shallowRef<(RevertPlanReply & { changeId: string }) | null>(null)
   const isLoading = ref(true)
   const problem = ref('')
   const isThinned = ref(false)
+  /** Files that the person changed themselves since then. */
+  const own = shallowRef<ReadonlySet<string>>(new Set())
+  /** While a command runs, its changes are not known yet, and the server puts nothing back. */
+  const isRunning = computed(() => {
+    void session.version
+    const { calls, turnId } = toRaw(session.transcript)
+    return Object.values(calls).some((call) => call.turnId === turnId && call.startedAt !== undefined && !call.result)
+  })
+  watch(isRunning, (runs) => !runs && void load())
 
   async function load(): Promise<void> {
     isLoading.value = true
     problem.value = ''
     try {
-      const changeId = scope === 'one' ? changeOf(entry) : await firstSince()
-      plan.value = changeId === undefined ? null : await planOf(changeId)
+      const changeId = await firstSince()
+      const reply = changeId === undefined ? null : await api.revertPlan(session.sessionId, changeId, 'since')
+      plan.value = reply && { changeId: changeId ?? '', ...reply }
     } catch (error) {
       plan.value = null
       problem.value = `The files can't be put back now: ${messageOf(error)}`
     }
     isLoading.value = false
   }
-  async function planOf(changeId: string): Promise<RewindPlan> {
-    return { changeId, scope, ...(await api.revertPlan(session.sessionId, changeId, scope)) }
-  }
-  function changeOf(of: TranscriptEntry): string | undefined {
-    const call = of.kind === 'call' ? toRaw(session.transcript).calls[of.callId] : undefined
-    return call?.result?.changes?.changeId
-  }
   /** The oldest version of the workspace that was made after the entry. */
   async function firstSince(): Promise<string | undefined> {
     let first: string | undefined
+    const ours = new Set<string>()
+    own.value = ours
     for (;;) {
       const query = first === undefined ? {} : { before: first }
       const { versions, hasMore, isThinned: isCut } = await api.versions(session.sessionId, query)
       const since = versions.filter(isSince)
+      for (const { about, files } of since) if (about.by === 'person') for (const { path } of files) ours.add(path)
       first = since.at(-1)?.changeId ?? first
       isThinned.value = isCut && !hasMore && since.length === versions.length
       if (!hasMore || since.length < versions.length || since.length === 0) return first
@@ -61,13 +62,12 @@ export function useRewindPlan(entry: TranscriptEntry, scope: RewindPlan['scope']
   async function revert(): Promise<boolean> {
     if (!plan.value) return true
     const { changeId, hash, files } = plan.value
-    const choices: ConflictChoices = {}
-    for (const { path, conflict } of files) if (conflict) choices[path] = 'workspace'
-    const reply = await session.send('files:revert', { changeId, scope, hash, choices })
-    if (reply.ok) return true
-    await load()
-    problem.value = reply.error.message
-    return false
+    const left = files.filter(({ conflict }) => conflict)
+    const choices: ConflictChoices = Object.fromEntries(left.map(({ path }) => [path, 'workspace']))
+    const total = files.length - left.length
+    const isDone = await history.revert({ changeId, scope: 'since', hash, choices, total })
+    if (!isDone) await load()
+    return isDone
   }
-  return { plan, isLoading, problem, isThinned, load, revert }
+  return { plan, isLoading, problem, isThinned, own, isRunning, load, revert }
 }

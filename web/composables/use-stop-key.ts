@@ -4,8 +4,6 @@ import { useSession } from '../stores/session.ts'
 
 /** How long the question is shown. After that, Escape asks again. */
 const ASK_MS = 8000
-/** Nobody can read the question faster than this. */
-const READ_MS = 1000
 const MODIFIERS = ['Shift', 'Control', 'Alt', 'Meta', 'CapsLock']
 
 export interface StopKey {
@@ -16,26 +14,27 @@ export interface StopKey {
 }
 
 /**
- * Escape stops the turn: the first press asks, and a second one stops while the question is shown. Any click and any other key remove
- * the question. If waiting calls would be cancelled, Escape opens a dialog, and only its button stops the turn.
+ * Escape stops the turn: the first press asks, and a second one stops while the question is shown, however soon it comes; a key that is
+ * held down is one press. Any click and any other key remove the question. If waiting calls would be cancelled, Escape opens a dialog, and only its button stops the turn.
  */
 export function useStopKey(): StopKey {
   const session = useSession()
   const composer = useComposer()
   const isAsking = ref(false)
-  let askedAt = 0
   let timer: ReturnType<typeof setTimeout>
 
   function ask() {
     isAsking.value = true
-    askedAt = performance.now()
     clearTimeout(timer)
     timer = setTimeout(() => answer(false), ASK_MS)
   }
   function answer(isStop: boolean) {
     clearTimeout(timer)
     isAsking.value = false
-    if (isStop) composer.askStop()
+    if (!isStop) return
+    // Calls may have come since the question was asked. Otherwise the person has answered it, also just after sending a message.
+    if (session.pendingIds.length > 0) composer.askStop()
+    else void composer.stop()
   }
   function onKey(event: KeyboardEvent) {
     const { key, repeat, isComposing, defaultPrevented } = event
@@ -49,9 +48,7 @@ export function useStopKey(): StopKey {
       answer(false)
       composer.askStop()
     } else if (!isAsking.value) ask()
-    else if (performance.now() - askedAt >= READ_MS) answer(true)
-    // Too soon to have read the question: restart the pause, so that pressing faster never helps.
-    else askedAt = performance.now()
+    else answer(true)
   }
   watch(
     () => session.transcript.turnId,

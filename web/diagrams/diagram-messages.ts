@@ -1,4 +1,4 @@
-/** What the page and the frame that draws say to each other. The page believes nothing of a reply before it has checked it. */
+/** The messages between the page and the frame that draws diagrams. The page checks every reply before it uses it. */
 export interface DrawRequest {
   id: number
   source: string

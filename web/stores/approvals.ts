@@ -1,9 +1,10 @@
 import { defineStore } from 'pinia'
 import { computed, ref, shallowRef, toRaw, watch } from 'vue'
-import type { ConflictChoices } from '../../contract/effects/change-set.ts'
+import type { ConflictChoices, SeenConflicts } from '../../contract/effects/change-set.ts'
 import { revealPlainly } from '../../contract/hidden-characters.ts'
 import { type CallEntry, callOf, coveredCalls } from '../../contract/transcript.ts'
-import { isEdited, useCallViews } from './call-views.ts'
+import { editedText, useCallViews } from './call-views.ts'
+import { useKeptInputs } from './drafts/kept-inputs.ts'
 import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
 
@@ -14,11 +15,15 @@ export interface Answer {
   remember?: boolean
   /** Only to keep a preview with conflicts. */
   choices?: ConflictChoices
+  /** The conflicts that the person saw when they chose. */
+  seenConflicts?: SeenConflicts
 }
 
 export interface Listing {
   calls: readonly CallEntry[]
   always?: CallEntry
+  /** The answer on that call. */
+  given?: Answer
 }
 
 /** The server takes commands of up to 1 MB, and closes the connection of a client that sends more. */
@@ -26,7 +31,7 @@ const MAX_EDIT_BYTES = 1_000_000
 const EDIT_TOO_LONG =
   'These arguments are too long to be edited here. Approve them as they are, or reject the call and say what to change.'
 
-/** What a decision is bound to: the call, or what it did in a fork. */
+/** The hash that a decision is bound to: of the call, or of its effects in a fork. */
 const shownHash = ({ preview, hash }: CallEntry) => preview?.hash ?? hash
 
 /** Decisions on their way to the server. The card closes when the server confirms, not when the button is pressed. */
@@ -34,6 +39,7 @@ export const useApprovals = defineStore('approvals', () => {
   const session = useSession()
   const notices = useNotices()
   const views = useCallViews()
+  const kept = useKeptInputs()
   const deciding = ref(new Set<string>())
   /** The hashes of the cards that were decided in this tab, by call. */
   const answered = new Map<string, string>()
@@ -74,8 +80,8 @@ export const useApprovals = defineStore('approvals', () => {
   function listAll(): void {
     listing.value = { calls: [...bulkApprovable.value] }
   }
-  function listAlways(always: CallEntry): void {
-    listing.value = { calls: [], always }
+  function listAlways(always: CallEntry, given: Answer = { approved: true }): void {
+    listing.value = { calls: [], always, given }
   }
 
   watch(
@@ -94,7 +100,7 @@ export const useApprovals = defineStore('approvals', () => {
     (calls) => calls.forEach(views.restore),
     { immediate: true, flush: 'sync' }
   )
-  /** An edit or a reason is lost when its call is decided elsewhere; the person is told. */
+  /** An edit or a reason has no use when its call is decided elsewhere; it is kept for the person. */
   watch(
     () => session.pendingIds,
     (now, before) => {
@@ -102,14 +108,19 @@ export const useApprovals = defineStore('approvals', () => {
         const call = callOf(toRaw(session.transcript), id)
         if (!call || now.includes(id)) continue
         views.forget(call)
-        if (deciding.value.has(id)) continue
-        const view = views.viewOf(id)
-        const why = call.decision?.by === 'cancel' ? 'the turn has ended.' : 'this call was decided elsewhere.'
-        if (view.mode === 'edit' && isEdited(view, call.args)) notices.show(`Your edit was not used: ${why}`)
-        if (view.mode === 'reject' && view.reason !== '') notices.show(`Your reason was not sent: ${why}`)
+        if (!deciding.value.has(id)) keepInput(call)
       }
-    }
+    },
+    // Before the card goes, together with the focus.
+    { flush: 'sync' }
   )
+  function keepInput(call: CallEntry): void {
+    const { mode, edit, reason } = views.viewOf(call.callId)
+    const why = call.decision?.by === 'cancel' ? 'the turn has ended.' : 'this call was decided elsewhere.'
+    const place = `[data-call="${CSS.escape(call.callId)}"]`
+    if (mode === 'edit') kept.keep(`Your edit was not used: ${why}`, editedText(edit ?? [], call.args), place)
+    if (mode === 'reject') kept.keep(`Your reason was not sent: ${why}`, reason, place)
+  }
 
   /** A call that is asked about again has another hash, so the earlier decision does not count for it. */
   watch(
@@ -118,24 +129,28 @@ export const useApprovals = defineStore('approvals', () => {
       for (const { callId } of again) {
         answered.delete(callId)
         deciding.value.delete(callId)
-        Object.assign(views.viewOf(callId), { mode: 'decide', edit: null })
+        Object.assign(views.viewOf(callId), { mode: 'decide', edit: null, made: {} })
       }
     }
   )
 
-  async function answer(call: CallEntry, { approved, args, reason, remember, choices }: Answer): Promise<void> {
+  async function answer(
+    call: CallEntry,
+    { approved, args, reason, remember, choices, seenConflicts }: Answer
+  ): Promise<void> {
     if (args && new Blob([JSON.stringify(args)]).size > MAX_EDIT_BYTES) return notices.show(EDIT_TOO_LONG, 'error')
     if (deciding.value.has(call.callId)) return
     deciding.value.add(call.callId)
     answered.set(call.callId, shownHash(call))
-    const target = args && views.viewOf(call.callId).editTarget
+    const { editTarget, seen } = views.viewOf(call.callId)
+    const target = args && editTarget
     const reply = await session.send('tool:approval', {
       ...{ callId: call.callId, approved, hash: shownHash(call) },
-      ...(args && { args }),
+      ...(args ? { args } : approved && seen && { seen }),
       ...(target && { target }),
       ...(reason && { reason }),
       ...(remember && { remember }),
-      ...(choices && { choices })
+      ...(choices && { choices, seenConflicts })
     })
     if (reply.ok) {
       if (remember)
@@ -145,6 +160,8 @@ export const useApprovals = defineStore('approvals', () => {
       return
     }
     deciding.value.delete(call.callId)
+    // Someone else was faster.
+    if (!session.pendingIds.includes(call.callId)) keepInput(call)
     if (reply.error.code === 'offline') sayOffline(approved)
     else notices.show(reply.error.message, 'error')
   }
@@ -155,11 +172,10 @@ export const useApprovals = defineStore('approvals', () => {
   /** Approves the listed calls, each with the hash that was shown. */
   async function approveListed(): Promise<void> {
     if (!session.connected) return sayOffline(true)
-    const always = listing.value?.always
+    const { always, given = { approved: true } } = listing.value ?? {}
     const calls = always ? [always] : listed.value
     listing.value = null
-    const given = always ? { approved: true, remember: true } : { approved: true }
-    await Promise.all(calls.map((call) => answer(call, given)))
+    await Promise.all(calls.map((call) => answer(call, always ? { ...given, remember: true } : given)))
   }
 
   return {

@@ -3,6 +3,7 @@ import { reactive } from 'vue'
 import type { PathTarget } from '../../contract/path-target.ts'
 import type { CallEntry } from '../../contract/transcript.ts'
 import { recall, remember } from '../remembered.ts'
+import type { MadeChoices } from '../text/effects/made-choices.ts'
 
 /** The view state of each call. Rows far from the screen are not drawn, and must look the same when they are drawn again. */
 export interface CallView {
@@ -10,12 +11,18 @@ export interface CallView {
   isOpen: boolean
   isOutputHidden: boolean
   isOutputTall: boolean
+  /** Every character is shown, also what a terminal would erase. */
+  isOutputRaw: boolean
   mode: 'decide' | 'edit' | 'reject'
   edit: EditField[] | null
   reason: string
   /** The target of the edited path, as shown. */
   editTarget: PathTarget | null
   isTargetPending: boolean
+  /** SHA-256 of the file that the card compares a write with. */
+  seen?: string | undefined
+  /** Which version counts of the files with a conflict, in what a call did in a fork. */
+  made: MadeChoices
 }
 interface EditField {
   name: string
@@ -34,6 +41,13 @@ export function editFields(args: Record<string, unknown>): EditField[] {
 
 export function isEdited({ edit }: CallView, args: Record<string, unknown>): boolean {
   return edit !== null && JSON.stringify(edit) !== JSON.stringify(editFields(args))
+}
+
+/** What the person typed: the fields that differ from the arguments, with their names if there are several. */
+export function editedText(edit: readonly EditField[], args: Record<string, unknown>): string {
+  const given = new Map(editFields(args).map(({ name, text }) => [name, text]))
+  const changed = edit.filter(({ name, text }) => given.get(name) !== text)
+  return changed.map(({ name, text }) => (changed.length > 1 ? `${name}:\n${text}` : text)).join('\n')
 }
 
 /** The edited arguments; null if a part is not valid JSON. */
@@ -63,11 +77,13 @@ export const useCallViews = defineStore('call-views', () => {
       isOpen: false,
       isOutputHidden: false,
       isOutputTall: false,
+      isOutputRaw: false,
       mode: 'decide',
       edit: null,
       reason: '',
       editTarget: null,
-      isTargetPending: false
+      isTargetPending: false,
+      made: {}
     })
     views.set(callId, view)
     return view
@@ -82,8 +98,9 @@ export const useCallViews = defineStore('call-views', () => {
   const keyOf = ({ callId, hash }: CallEntry) => `${INPUT}${callId}:${hash}:${session}`
   /** Keeps the person's edit or reason through a reload or a change of the session. */
   function keep(call: CallEntry): void {
-    const { mode, edit, reason } = viewOf(call.callId)
-    const kept = mode === 'decide' && reason === '' ? '' : JSON.stringify({ mode, edit, reason })
+    const { mode, edit, reason, made } = viewOf(call.callId)
+    const isEmpty = mode === 'decide' && reason === '' && Object.keys(made).length === 0
+    const kept = isEmpty ? '' : JSON.stringify({ mode, edit, reason, made })
     remember(keyOf(call), kept.length > MAX_KEPT_CHARS ? null : kept, 'tab')
   }
   function restore(call: CallEntry): void {

@@ -161,6 +161,13 @@ export const useComposer = defineStore('composer', () => {
     queued.value = queued.value.filter((message) => !messages.includes(message))
   }
 
+  function removeQueued(message: Message): void {
+    queued.value = queued.value.filter(({ id }) => id !== message.id)
+    // It becomes a draft again: its turn in the queue may be over.
+    const undo = () => takeBack([message])
+    notices.show('Removed the queued message.', 'info', { undo })
+  }
+
   /** Stops the turn. This cancels waiting calls, so the person is asked first. */
   function askStop(): void {
     if (session.transcript.turnId === null || isJustSent.value) return
@@ -202,6 +209,7 @@ export const useComposer = defineStore('composer', () => {
     submit,
     say,
     takeBack,
+    removeQueued,
     askStop,
     isJustSent,
     stop,

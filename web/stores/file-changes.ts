@@ -7,7 +7,7 @@ import { useFiles } from './files.ts'
 import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
 
-/** What the person does to files: the server refuses to replace anything that they have not seen. */
+/** The person's changes to files. The server refuses to replace anything that they have not seen. */
 export const useFileChanges = defineStore('file-changes', () => {
   const session = useSession()
   const notices = useNotices()
@@ -16,7 +16,7 @@ export const useFileChanges = defineStore('file-changes', () => {
   const drafts = ref(new Map<string, FileDraft>())
   /** The question that is open: a new file or folder in a folder, or another path for something. */
   const asking = ref<{ what: 'file' | 'folder' | 'path'; path: string } | null>(null)
-  /** What was typed into the questions that were closed without an answer. */
+  /** Text that was typed into questions that were closed without an answer. */
   const typed = new Map<string, string>()
   const deleting = ref<string | null>(null)
   /** The file that opens for editing. */

@@ -10,7 +10,7 @@ import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
 
 const READ_ONLY = new Set(['read_file', 'list_files'])
-/** A refresh asks for so many folders at once. */
+/** Maximum number of folders that a refresh requests at once. */
 const AT_ONCE = 4
 
 interface Folder {

@@ -4,6 +4,7 @@ import type { ApprovalAnswer, ApprovalCard } from '../../contract/rest.ts'
 import { api } from '../api.ts'
 import { onNews } from '../news.ts'
 import { useCallViews } from './call-views.ts'
+import { useKeptInputs } from './drafts/kept-inputs.ts'
 import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
 
@@ -18,6 +19,7 @@ const MAX_FAILURES = 2
 export const useInbox = defineStore('inbox', () => {
   const notices = useNotices()
   const views = useCallViews()
+  const kept = useKeptInputs()
   const session = useSession()
   const cards = ref<ApprovalCard[]>([])
   const deciding = ref(new Set<string>())
@@ -43,7 +45,10 @@ export const useInbox = defineStore('inbox', () => {
       const known = new Map(cards.value.map((card) => [card.id, card]))
       cards.value = approvals.map((card) => known.get(card.id) ?? card)
       for (const { id } of cards.value) known.delete(id)
-      for (const id of known.keys()) views.forgetInbox(id)
+      for (const id of known.keys()) {
+        keepReason(id)
+        views.forgetInbox(id)
+      }
       clockOffset.value = now - Date.now()
       failures = 0
     } catch {
@@ -51,6 +56,13 @@ export const useInbox = defineStore('inbox', () => {
     }
     isAway.value = failures > MAX_FAILURES
     if (isAway.value) cards.value = []
+  }
+
+  function keepReason(id: string): void {
+    const { mode, reason } = views.viewOfInbox(id)
+    if (mode !== 'reject' || deciding.value.has(id)) return
+    const about = 'Your reason was not sent: the call was decided elsewhere, or its time was over.'
+    kept.keep(about, reason, `[data-card="${CSS.escape(id)}"]`)
   }
 
   /** Polls once for the whole page, however many components use it. */

@@ -3,7 +3,7 @@ import { shallowRef, toRaw, watch } from 'vue'
 import type { TranscriptEntry } from '../../contract/transcript.ts'
 import { useSession } from './session.ts'
 
-export type RewindAction = 'rewind' | 'edit' | 'branch' | 'undo'
+export type RewindAction = 'rewind' | 'edit' | 'branch'
 
 /** The entry whose menu was used, and what for; and which parts that were taken back are unfolded. */
 export const useRewind = defineStore('rewind', () => {

@@ -104,7 +104,8 @@ export const useSession = defineStore('session', () => {
   })
   /** Everything that stopping the turn would cancel or interrupt. */
   const stopped = computed(() => ({
-    waiting: pendingIds.value.length,
+    waiting: pendingIds.value.length + (previewing.value ? 1 : 0),
+    forked: pending.value.filter(({ preview }) => preview).length + (previewing.value ? 1 : 0),
     hasTurn: transcript.value.turnId !== null,
     running: runningCall.value?.startedAt === undefined ? undefined : runningCall.value
   }))

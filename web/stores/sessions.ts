@@ -130,9 +130,18 @@ export const useSessions = defineStore('sessions', () => {
   }
   /** Opens a new session with a conversation that was exported as JSON. */
   async function importFile(file: File): Promise<void> {
+    const { jsonFault } = await import('../text/json-fault.ts')
+    const fault = jsonFault(await file.text())
+    if (fault !== null)
+      return notices.show(`“${file.name}” is not an exported conversation. It is not valid JSON: ${fault}.`, 'error')
     const imported = await notices.attempt(() => api.importSession(file))
     if (imported) session.open(imported.sessionId)
     await load()
+  }
+  /** What the person is asked about: a session, or all of them, counted when the question was opened. */
+  const deleting = ref<ListedSession | { sessions: number; waitingCalls: number } | null>(null)
+  async function askToDeleteAll(): Promise<void> {
+    deleting.value = (await countAll()) ?? null
   }
   async function remove(id: string): Promise<void> {
     const title = loaded.value.find(({ sessionId }) => sessionId === id)?.title ?? current.value?.title
@@ -202,7 +211,8 @@ export const useSessions = defineStore('sessions', () => {
     }, 60_000)
   }
   return {
-    ...{ list, total, hasMore, isArchive, current, load, loadMore, showArchive, countAll },
+    ...{ list, total, hasMore, isArchive, current, load, loadMore, showArchive },
+    ...{ deleting, askToDeleteAll },
     ...{ change, importFile, remove, removeAll, isRemoved: (id: string) => removed.has(id), openNew, bindEvents }
   }
 })

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { entryFrom, formOf } from './entry-form.ts'
+import { emptyAddition, entryOf } from './server-form.ts'
 
 const local = {
   command: 'npx',
@@ -64,4 +65,17 @@ it('makes a local server remote and back, without keys of the other kind', () =>
     type: 'sse'
   })
   expect(entryFrom({ ...formOf('a', sse), kind: 'local', command: 'x' }, sse)).toEqual({ command: 'x' })
+})
+
+it.each([
+  ['npx -y pkg', 'npx', ['-y', 'pkg', 'last']],
+  [` node "a b.js" --x='1 2' `, 'node', ['a b.js', '--x=1 2', 'last']],
+  ['npx', 'npx', ['last']],
+  // A path may contain blanks, and what only a shell could run stays as it was entered.
+  ['/opt/my tools/run', '/opt/my tools/run', ['last']],
+  ['npx pkg | tee log', 'npx pkg | tee log', ['last']],
+  ['npx "open', 'npx "open', ['last']]
+])('splits the command line %j that was entered in one field', (entered, command, args) => {
+  const { form } = emptyAddition()
+  expect(entryOf({ ...form, command: entered, args: 'last' })).toEqual({ command, args })
 })

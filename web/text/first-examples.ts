@@ -1,6 +1,6 @@
 import type { ServerSummary } from '../../contract/servers/servers.ts'
 
-/** What the demo model understands. */
+/** Examples that the demo model understands. */
 const DEMO = ['list the files', 'write hello.txt: Hello from the sandbox', 'run uname -a && python3 --version']
 const MODEL = [
   'What can you do in this workspace?',

@@ -15,9 +15,9 @@ interface Need {
 export interface KnownServer {
   name: string
   title: string
-  /** What it can do, in a sentence. */
+  /** One sentence about what the server can do. */
   about: string
-  /** What the person should know before adding it. */
+  /** A note for the person before they add it. */
   note?: string
   run: { package: string; args?: string[] } | { url: string }
   needs: Need[]
@@ -149,7 +149,7 @@ export function knownEntry(server: KnownServer, values: Record<string, string>):
   return { command: 'npx', args, ...(Object.keys(env).length > 0 ? { env } : {}), description: about }
 }
 
-/** What must be entered before it can be added. Secrets can follow later. */
+/** Labels of the values that must be entered before it can be added. Secrets can follow later. */
 export function missingNeeds({ needs }: KnownServer, values: Record<string, string>): string[] {
   const isMissing = ({ id, isSecret, isOptional }: Need) => !isSecret && !isOptional && !values[id]?.trim()
   return needs.filter(isMissing).map(({ label }) => label)

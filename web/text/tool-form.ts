@@ -1,5 +1,6 @@
 import { type QuestionField, readField } from '../../contract/questions/questions.ts'
-import { type FormInput, valuesOf } from '../stores/talks/question-drafts.ts'
+import { type FormInput, valuesOf } from '../stores/drafts/question-drafts.ts'
+import { jsonFault } from './json-fault.ts'
 
 /** A parameter of a tool: a field of a form, or JSON if it is more than that. */
 export type ToolParameter =
@@ -30,11 +31,9 @@ export function toolArguments(
   for (const { name, field } of parameters) {
     const text = input[name]
     if (field || typeof text !== 'string' || text.trim() === '') continue
-    try {
-      args[name] = JSON.parse(text)
-    } catch {
-      return `“${name}” is not valid JSON.`
-    }
+    const fault = jsonFault(text)
+    if (fault !== null) return `“${name}” is not valid JSON: ${fault}.`
+    args[name] = JSON.parse(text)
   }
   return args
 }

@@ -10,8 +10,8 @@ export interface WordPart {
 }
 
 const RTL = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]+/gu
-/** Maximum number of parts, because each is an element of the page. */
-const MAX_APART = 100
+/** Maximum number of parts, because each is an element of the page. A text of several pages has fewer. */
+const MAX_APART = 3000
 
 export function wordOrder(text: string): WordPart[] {
   const parts: WordPart[] = []

@@ -38,6 +38,11 @@ export class ChangeFeed {
     return { seq: this.#seq, ...page.reply }
   }
 
+  /** Everything that is there has just been examined and is watched, so the next scan need not be a full one. */
+  trustIndex(): void {
+    this.#walked = true
+  }
+
   /** Returns true if this requests the next page of the same scan. */
   #acknowledge(ack: number): boolean {
     const said = this.#said

@@ -10,20 +10,20 @@ import {
   mkdirSync,
   openSync,
   rmdirSync,
+  type Stats,
   symlinkSync,
   unlinkSync,
   utimesSync,
   writeSync
 } from 'node:fs'
 import { hasCode } from '../../server/lib/errors.ts'
-import type { RestoreParams, WorkspaceEntry } from '../protocol.ts'
+import type { RestoredEntry } from '../protocol.ts'
 import { fromWire, fsPath, parentOf, type RawPath } from './raw-path.ts'
 import { OWNER_ALL, type RawTree } from './raw-tree.ts'
 
 const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = constants
 
-export type RestoredEntry = RestoreParams['entries'][number]
-type FileEntry = Extract<WorkspaceEntry, { type: 'file' }> & { data?: string; offset?: number }
+type FileEntry = Extract<RestoredEntry, { type: 'file' }>
 
 /**
  * Makes sure that the folder and all its parents are real folders: a link among them would redirect the write. Creates missing
@@ -68,27 +68,37 @@ export function restoreLink(tree: RawTree, raw: RawPath, target: string, mtimeMs
 }
 
 /** Writes a whole file, or a part at `offset`. The first part creates the file in its full size, so that zeros take no space. */
-export function restoreFile(tree: RawTree, raw: RawPath, entry: FileEntry): void {
-  const data = Buffer.from(entry.data ?? '', 'base64')
+export function restoreFile(tree: RawTree, raw: RawPath, entry: FileEntry, data: Uint8Array): Stats {
   const offset = entry.offset ?? 0
   const isWhole = entry.offset === undefined
   if (isWhole && data.length !== entry.size) throw new Error('Its content does not have the size that it says.')
   if (offset + data.length > entry.size) throw new Error('A part of it goes beyond its size.')
-  const fd = offset === 0 ? createFile(tree, raw) : openPart(tree, raw)
+  const isNew = offset === 0
+  const fd = isNew ? createFile(tree, raw) : openPart(tree, raw)
   try {
-    if (!fstatSync(fd).isFile()) throw new Error('It is not a regular file.')
-    if (fstatSync(fd).size !== entry.size) ftruncateSync(fd, entry.size)
-    if (!isZero(data)) for (let at = 0; at < data.length; ) at += writeSync(fd, data, at, data.length - at, offset + at)
+    if (!isNew && !fstatSync(fd).isFile()) throw new Error('It is not a regular file.')
+    const isEmpty = isZero(data)
+    // A whole file gets its size from its content.
+    const isSized = isNew && data.length === entry.size && !isEmpty
+    if (!isSized && fstatSync(fd).size !== entry.size) ftruncateSync(fd, entry.size)
+    if (!isEmpty) for (let at = 0; at < data.length; ) at += writeSync(fd, data, at, data.length - at, offset + at)
     fchmodSync(fd, entry.mode & 0o7777)
     futimesSync(fd, entry.mtimeMs / 1000, entry.mtimeMs / 1000)
+    return fstatSync(fd)
   } finally {
     closeSync(fd)
   }
 }
 
 function createFile(tree: RawTree, raw: RawPath): number {
-  clear(tree, raw)
-  return openSync(tree.path(raw), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
+  const create = () => openSync(tree.path(raw), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
+  try {
+    return create()
+  } catch (error) {
+    if (!hasCode(error, 'EEXIST')) throw error
+    clear(tree, raw)
+    return create()
+  }
 }
 
 function openPart(tree: RawTree, raw: RawPath): number {
@@ -111,7 +121,7 @@ function clear(tree: RawTree, raw: RawPath): void {
   else unlinkSync(tree.path(raw))
 }
 
-function isZero(data: Buffer): boolean {
+function isZero(data: Uint8Array): boolean {
   if (data.length === 0 || data[0] !== 0) return data.length === 0
-  return data.equals(Buffer.alloc(data.length))
+  return Buffer.alloc(data.length).equals(data)
 }

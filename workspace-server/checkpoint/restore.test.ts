@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto'
-import { lstatSync, mkdirSync, readFileSync, readlinkSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { lstatSync, mkdirSync, readFileSync, readlinkSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { temporaryFolder } from '../../tests/support/temporary-folder.ts'
 import { FakeOwner } from '../fake-owner.ts'
 import type { RestoreParams } from '../protocol.ts'
+import { TreeScanner } from './tree-scanner.ts'
+import { WorkspaceCheckpoint } from './workspace-checkpoint.ts'
 
 type Entry = RestoreParams['entries'][number]
 
@@ -74,6 +77,95 @@ describe('round trip', () => {
     await owner.restore([file('d/f', 'x')])
     expect(statSync(at('d')).mtimeMs).toBe(1_600_000_000_000)
     expect((await owner.changes({ ack: 0 })).put).toEqual([])
+  })
+})
+
+describe('content behind the line', () => {
+  const withBytes = (path: string, content: string) => ({
+    ...file(path, content),
+    data: undefined,
+    bytes: content.length
+  })
+  const restoreRaw = (entries: object[], content: string, bytes = content.length) => {
+    const { answer } = owner.post('workspace/restore', { entries, contentBytes: bytes })
+    owner.child.stdin?.write(content)
+    return answer
+  }
+
+  it('writes the content of many files from one piece', async () => {
+    const evil = '\n{"jsonrpc":"2.0","id":7,"method":"tools/call"}\n'
+    const entries = [
+      withBytes('a', 'one'),
+      file('b', 'two'),
+      withBytes('c', ''),
+      withBytes('../x', 'bad'),
+      withBytes('d', evil)
+    ]
+    const { result } = await restoreRaw(entries, `onebad${evil}`)
+    expect(result).toMatchObject({ failed: [{ path: '../x' }] })
+    expect(['a', 'b', 'c', 'd'].map((path) => readFileSync(at(path), 'utf8'))).toEqual(['one', 'two', '', evil])
+    expect((await owner.changes({ ack: 0 })).put).toEqual([])
+  })
+
+  it('refuses more or less content than the entries say, and content in the line, and goes on', async () => {
+    for (const content of ['toomuch', 'no']) {
+      expect((await restoreRaw([withBytes('a', 'four')], content)).error?.message).toBeTruthy()
+    }
+    const inLine = await owner.request('workspace/restore', { entries: [withBytes('a', 'four')], content: 'four' })
+    expect(inLine.error?.message).toContain('content')
+    expect(await owner.run('ls')).toBe('')
+  })
+})
+
+describe('the first scan after a restore', () => {
+  const checkpointOf = () => {
+    const [root, state] = [temporaryFolder(), temporaryFolder()]
+    folders.push(root, state)
+    return { root, files: new WorkspaceCheckpoint(root, state) }
+  }
+  const folders: string[] = []
+  afterEach(() => {
+    vi.restoreAllMocks()
+    for (const folder of folders.splice(0)) rmSync(folder, { recursive: true })
+  })
+  const tree: Entry[] = [{ path: 'd', type: 'dir', mode: 0o755, mtimeMs: 1 }, file('d/a', '1'), file('d/b', '2')]
+
+  it('looks only at what a tool has changed', async () => {
+    const { root, files } = checkpointOf()
+    const walk = vi.spyOn(TreeScanner.prototype, 'walk')
+    await files.restore({ entries: tree })
+    files.beforeTool()
+    writeFileSync(join(root, 'd/a'), 'changed')
+    writeFileSync(join(root, 'new'), 'x')
+    rmSync(join(root, 'd/b'))
+    const { put, deleted } = await files.changes({ ack: 0 })
+    expect(put.map(({ path }) => path)).toEqual(['d', 'd/a', 'new'])
+    expect(deleted).toEqual(['d/b'])
+    expect(walk).not.toHaveBeenCalled()
+  })
+
+  // Checked: if the names are not compared, `stray` is never reported.
+  it('looks at everything if something else was there, before or after, or if a restore has failed', async () => {
+    const stray = checkpointOf()
+    await stray.files.restore({ entries: tree })
+    writeFileSync(join(stray.root, 'd/stray'), 'x')
+    stray.files.beforeTool()
+    expect((await stray.files.changes({ ack: 0 })).put.map(({ path }) => path)).toContain('d/stray')
+
+    const root = temporaryFolder()
+    folders.push(root)
+    mkdirSync(join(root, 'old'))
+    const used = new WorkspaceCheckpoint(root, temporaryFolder())
+    await used.restore({ entries: tree })
+    used.beforeTool()
+    expect((await used.changes({ ack: 0 })).put.map(({ path }) => path)).toEqual(['old'])
+
+    const failing = checkpointOf()
+    const walk = vi.spyOn(TreeScanner.prototype, 'walk')
+    await failing.files.restore({ entries: [...tree, file('../x', '')] })
+    failing.files.beforeTool()
+    await failing.files.changes({ ack: 0 })
+    expect(walk).toHaveBeenCalledOnce()
   })
 })
 

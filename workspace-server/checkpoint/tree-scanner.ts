@@ -11,6 +11,9 @@ const TURN_MS = 15
 /** The kernel's path limit is 4096 bytes, but moving can nest folders deeper. */
 const MAX_DEPTH = 500
 
+/** A thousand take about 20 ms. */
+const MAX_WATCHED_AT_ONCE = 1000
+
 export const REASONS = {
   special: 'Sockets, pipes and devices are not stored.',
   unreadable: 'Its permissions do not allow reading it.',
@@ -47,6 +50,22 @@ export class TreeScanner {
     await this.visit(dirty)
     for (const raw of this.#index.skipped.keys())
       if (this.#tree.stat(raw) === undefined) this.#index.skipped.delete(raw)
+  }
+
+  /**
+   * Watches the folders of an index that nothing but a restore has filled, instead of a walk. Returns false if there are other
+   * names than that, or too many folders to do it at once.
+   */
+  watchRestored(): boolean {
+    const folders = ['', ...[...this.#index.entries].flatMap(([raw, { type }]) => (type === 'dir' ? [raw] : []))]
+    if (folders.length > MAX_WATCHED_AT_ONCE) return false
+    // Watch first, as in a walk.
+    for (const folder of folders) this.#watcher.add(folder)
+    return folders.every((folder) => {
+      const names = this.#tree.names(folder)
+      const known = this.#index.names(folder)
+      return names !== null && names.length === known.size && names.every((name) => known.has(name))
+    })
   }
 
   /** Examines what is noted as changed. Parents come first, because whether a child counts depends on its parent. */

@@ -27,6 +27,9 @@ export class WorkspaceCheckpoint {
   readonly #watcher: TreeWatcher
   readonly #feed: ChangeFeed
   readonly #restorer: Restorer
+  readonly #scanner: TreeScanner
+  /** No tool has run yet, so what is here came from a restore. */
+  #isUntouched: boolean
   #last: Promise<unknown> = Promise.resolve()
 
   constructor(root: string, stateFolder: string) {
@@ -35,13 +38,26 @@ export class WorkspaceCheckpoint {
     const watcher = new TreeWatcher(tree, stateFolder)
     const scanner = new TreeScanner(tree, index, watcher)
     this.#tree = tree
+    this.#scanner = scanner
+    this.#isUntouched = tree.names('')?.length === 0
     this.#watcher = watcher
     this.#feed = new ChangeFeed({ tree, index, watcher, scanner })
     this.#restorer = new Restorer(tree, index)
   }
 
+  /**
+   * A tool is about to run. From here on the kernel tells what changes, so the first scan after a restore need not look at every
+   * file.
+   */
+  beforeTool(): void {
+    if (!this.#isUntouched) return
+    this.#isUntouched = false
+    if (this.#restorer.isComplete && this.#scanner.watchRestored()) this.#feed.trustIndex()
+  }
+
   changes(params: ChangesParams): Promise<ChangesResult> {
     return this.#inTurn(async () => {
+      this.#isUntouched = false
       this.#restorer.settle()
       return this.#feed.changes(params)
     })

@@ -8,7 +8,7 @@ import { Socket } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
-const MKFIFO = ['/usr/bin/mkfifo', '/bin/mkfifo'].find((path) => existsSync(path))
+const MKFIFO = ['/usr/bin/mkfifo', '/bin/mkfifo']
 const MAKING_MS = 5000
 const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants
 
@@ -20,7 +20,9 @@ export interface OutputPipe {
 
 /** For stdout and stderr. Returns `undefined` if they can't be created: a full /tmp, an image without mkfifo. */
 export async function makeOutputPipes(): Promise<[OutputPipe, OutputPipe] | undefined> {
-  if (MKFIFO === undefined) return undefined
+  // Not at the start: the realm of a program loads this file too, and may look at no file.
+  const mkfifo = MKFIFO.find((path) => existsSync(path))
+  if (mkfifo === undefined) return undefined
   let folder: string | undefined
   const pipes: OutputPipe[] = []
   try {
@@ -28,7 +30,7 @@ export async function makeOutputPipes(): Promise<[OutputPipe, OutputPipe] | unde
     const [stdout, stderr] = [join(folder, 'stdout'), join(folder, 'stderr')]
     // Any other signal would wait for as long as a command keeps the process stopped.
     const limits = { timeout: MAKING_MS, killSignal: 'SIGKILL' } as const
-    await promisify(execFile)(MKFIFO, ['-m', '600', stdout, stderr], { env: {}, ...limits })
+    await promisify(execFile)(mkfifo, ['-m', '600', stdout, stderr], { env: {}, ...limits })
     for (const path of [stdout, stderr]) pipes.push(openPipe(path))
     return pipes as [OutputPipe, OutputPipe]
   } catch {

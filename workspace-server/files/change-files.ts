@@ -2,8 +2,7 @@
  * The changes that a person makes to the workspace directly. Nothing is ever replaced by accident: a new or moved file needs a free
  * place, and an edit needs the content that the person has seen.
  */
-import { createHash } from 'node:crypto'
-import { closeSync, constants, linkSync, lstatSync, renameSync, rmSync, unlinkSync } from 'node:fs'
+import { linkSync, lstatSync, renameSync, rmSync, unlinkSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { hasCode } from '../../server/lib/errors.ts'
 import type { FileChange, FileChangeResult } from '../protocol.ts'
@@ -12,7 +11,6 @@ import { ToolError } from '../tools/tool.ts'
 import { ToolArguments } from '../tools/tool-arguments.ts'
 import { writeFile } from '../tools/write-file.ts'
 import { pathTarget, TargetChangedError } from './path-target.ts'
-import { readRange } from './read-range.ts'
 import type { WorkspaceRoot } from './workspace-root.ts'
 
 type Problem = NonNullable<FileChangeResult['problem']>
@@ -118,25 +116,8 @@ function write(
   const args = { path, content: data, encoding: 'base64' }
   if (expected === null) {
     if (target.is === 'file' || target.is === 'folder' || target.is === 'other') throw taken(path)
-  } else if (target.path === null || target.is !== 'file' || hashOf(root, target.path) !== expected)
-    throw new Refusal('file_changed', changed(path))
-  writeFile(root, onChanged, args, { path: target.path, is: target.is })
-}
-
-function hashOf(root: WorkspaceRoot, real: string): string {
-  const { fd, stats } = root.open(real, constants.O_RDONLY)
-  try {
-    const hash = createHash('sha256')
-    for (let at = 0; at < stats.size; ) {
-      const part = readRange(fd, at, 1024 * 1024)
-      if (part.length === 0) break
-      hash.update(part)
-      at += part.length
-    }
-    return hash.digest('hex')
-  } finally {
-    closeSync(fd)
-  }
+  } else if (target.is !== 'file') throw new Refusal('file_changed', changed(path))
+  writeFile(root, onChanged, args, { path: target.path, is: target.is, hash: expected ?? undefined })
 }
 
 function taken(path: string): Refusal {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -8,6 +9,8 @@ import { type ExpectedTarget, type PathTarget, TARGET_META } from '../protocol.t
 const owner = await FakeOwner.start()
 afterAll(() => owner.stop())
 
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
+const PRECIOUS = sha256('precious')
 const at = (...parts: string[]) => join(owner.root, ...parts)
 beforeEach(() => {
   for (const name of readdirSync(owner.root)) rmSync(at(name), { recursive: true, force: true })
@@ -35,10 +38,10 @@ describe('where a path leads', () => {
   it.each([
     ['new.txt', { path: 'new.txt', is: 'new' }],
     ['deep/er/new.txt', { path: 'deep/er/new.txt', is: 'new' }],
-    ['precious.txt', { path: 'precious.txt', is: 'file', bytes: 8 }],
-    ['../root/precious.txt', { path: 'precious.txt', is: 'file', bytes: 8 }],
-    ['folder/../precious.txt', { path: 'precious.txt', is: 'file', bytes: 8 }],
-    ['alias', { path: 'precious.txt', is: 'file', bytes: 8, throughLink: true }],
+    ['precious.txt', { path: 'precious.txt', is: 'file', bytes: 8, hash: PRECIOUS }],
+    ['../root/precious.txt', { path: 'precious.txt', is: 'file', bytes: 8, hash: PRECIOUS }],
+    ['folder/../precious.txt', { path: 'precious.txt', is: 'file', bytes: 8, hash: PRECIOUS }],
+    ['alias', { path: 'precious.txt', is: 'file', bytes: 8, hash: PRECIOUS, throughLink: true }],
     ['link/new.txt', { path: 'folder/new.txt', is: 'new', throughLink: true }],
     ['folder', { path: 'folder', is: 'folder' }],
     ['link', { path: 'folder', is: 'folder', throughLink: true }]
@@ -50,7 +53,7 @@ describe('where a path leads', () => {
     symlinkSync('/etc', at('out'))
     symlinkSync('nowhere', at('dangling'))
     const targets = await resolve(`/${at('precious.txt')}`, '/etc/passwd', '../x', 'out/passwd', 'dangling', 'a\0b', '')
-    expect(targets[0]).toEqual({ path: at('precious.txt'), is: 'file', bytes: 8 })
+    expect(targets[0]).toEqual({ path: at('precious.txt'), is: 'file', bytes: 8, hash: PRECIOUS })
     for (const target of targets.slice(1))
       expect(target).toEqual({ path: null, is: 'unusable', problem: expect.any(String) })
     expect((await owner.request('workspace/resolve', { paths: Array(101).fill('x') })).error?.message).toContain('100')
@@ -104,6 +107,24 @@ describe('a call that was approved for one target', () => {
     expect(readFileSync(at('precious.txt'), 'utf8')).toBe('precious')
     expect(readFileSync(at('later.txt'), 'utf8')).toBe('later')
     expect(readdirSync(owner.root)).toEqual(before)
+  })
+
+  // Checked: if the content is not compared, precious.txt is overwritten.
+  it('replaces no other content than the approved one', async () => {
+    const shown = { path: at('precious.txt'), is: 'file', hash: PRECIOUS } as const
+    const write = (content: string) => callExpecting('write_file', { path: 'alias', content }, shown)
+    writeFileSync(at('precious.txt'), 'treasure')
+    const { error } = await write('x')
+    const target = { path: at('precious.txt'), is: 'file', bytes: 8, hash: sha256('treasure'), throughLink: true }
+    expect(error?.data).toEqual({ code: 'target_changed', target })
+    expect(readFileSync(at('precious.txt'), 'utf8')).toBe('treasure')
+    expect(readdirSync(owner.root)).toHaveLength(4)
+    writeFileSync(at('precious.txt'), Buffer.alloc(1024 * 1024 + 1))
+    expect((await write('x')).error?.data).toMatchObject({ code: 'target_changed' })
+    expect(await resolve('precious.txt')).toEqual([{ path: at('precious.txt'), is: 'file', bytes: 1024 * 1024 + 1 }])
+    writeFileSync(at('precious.txt'), 'precious')
+    expect((await write('x')).error).toBeUndefined()
+    expect(readFileSync(at('precious.txt'), 'utf8')).toBe('x')
   })
 
   // Checked: if they are created and renamed by path, some land elsewhere.

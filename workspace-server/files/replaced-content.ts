@@ -6,7 +6,7 @@ import type { WorkspaceRoot } from './workspace-root.ts'
 /** Larger files are not read: comparing them would delay the write. */
 const MAX_READ_BYTES = 4 * 1024 * 1024
 
-/** What a write of `after` at `place` is about to replace; undefined if it can't be read. */
+/** The content that a write of `after` at `place` is about to replace; undefined if it can't be read. */
 export function replacedContent(root: WorkspaceRoot, place: string, after: Buffer): Replaced | undefined {
   try {
     const { fd, stats } = root.open(place, constants.O_RDONLY)

@@ -63,6 +63,13 @@ export async function endOtherProcesses(
   return false
 }
 
+/** Whether anything runs in our container besides PID 1, the idle init and ourselves. */
+export function hasOtherProcesses(self = process.pid, table: ProcessTable = procTable): boolean {
+  if (!insideOurContainer(table)) return false
+  const spared = new Set([1, self, idlePid(table)])
+  return table.pids().some((pid) => !spared.has(pid) && isAlive(table, pid))
+}
+
 /**
  * The idle script under the engine's init (`init -- idle SECONDS`). It has the lowest process id of all matches, because it came
  * first and low ids are not reused; any later process with the script in its arguments is a command in disguise.

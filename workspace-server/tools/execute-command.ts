@@ -1,10 +1,12 @@
 import { lstatSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
 import { errorCode, hasCode } from '../../server/lib/errors.ts'
 import { LiveOutput } from '../command/live-output.ts'
 import { type CommandResult, killGroup, runCommand } from '../command/run-command.ts'
 import { commandEnvironment } from '../command/shell.ts'
 import { resolveExpected } from '../files/path-target.ts'
 import type { WorkspaceRoot } from '../files/workspace-root.ts'
+import { hasOtherProcesses } from '../process/container-processes.ts'
 import { type ExpectedTarget, MAX_COMMANDS_AT_ONCE, MAX_LINE_BYTES } from '../protocol.ts'
 import { asToolError } from './system-error.ts'
 import { objectSchema, type Tool, type ToolContext, ToolError, type ToolReply } from './tool.ts'
@@ -14,6 +16,8 @@ const DEFAULT_TIMEOUT_SECONDS = 60
 const MAX_TIMEOUT_SECONDS = 600
 /** The kernel accepts 128 kB for one argument, in bytes; a character has up to three. */
 const MAX_COMMAND_CHARS = 40_000
+
+const ENDING_MS = [1, 5, 20, 50]
 
 const START_FAILURES: Record<string, string> = {
   EAGAIN: 'The command could not be started: the sandbox has reached its limit of processes; end some and try again.',
@@ -50,6 +54,7 @@ const DESCRIPTION: Omit<Tool, 'run'> = {
       stderr: { type: 'string' },
       stdoutOmittedBytes: { type: 'integer' },
       stderrOmittedBytes: { type: 'integer' },
+      leftRunning: { type: 'boolean', description: 'Processes still run in the background.' },
       order: {
         type: 'array',
         items: { type: 'integer' },
@@ -79,7 +84,8 @@ export interface CommandTool {
 export function executeCommandTool(
   root: WorkspaceRoot,
   endBackground: () => Promise<boolean>,
-  outOfSight = false
+  outOfSight = false,
+  hasOthers = hasOtherProcesses
 ): CommandTool {
   const running = new Set<number>()
   const env = commandEnvironment(root.path)
@@ -92,7 +98,8 @@ export function executeCommandTool(
         throw new ToolError(`${MAX_COMMANDS_AT_ONCE} commands are already running; wait for one to end and try again.`)
       active += 1
       try {
-        return report(await runCommand(job, running), job.timeoutMs)
+        const result = await runCommand(job, running)
+        return report(result, job.timeoutMs, active === 1 && (await isSomethingLeft(hasOthers)))
       } catch (error) {
         throw hasCode(error, 'EAGAIN') && active === 1 ? await makeRoom(endBackground) : asStartError(error)
       } finally {
@@ -142,7 +149,16 @@ function asStartError(error: unknown): unknown {
   return new ToolError(START_FAILURES[code] ?? `The command could not be started (${code}).`, { cause: error })
 }
 
-function report(result: CommandResult, timeoutMs: number): ToolReply {
+/** What the shell waited for may take a moment to disappear. */
+async function isSomethingLeft(hasOthers: () => boolean): Promise<boolean> {
+  for (const ms of ENDING_MS) {
+    if (!hasOthers()) return false
+    await delay(ms)
+  }
+  return hasOthers()
+}
+
+function report(result: CommandResult, timeoutMs: number, leftRunning: boolean): ToolReply {
   const { exitCode, signal, timedOut, durationMs, stdout, stderr, order } = result
   const ending = timedOut
     ? `killed: it ran longer than ${timeoutMs / 1000} s`
@@ -164,6 +180,7 @@ function report(result: CommandResult, timeoutMs: number): ToolReply {
       stderr: stderr.text,
       stdoutOmittedBytes: stdout.omittedBytes,
       stderrOmittedBytes: stderr.omittedBytes,
+      ...(leftRunning && { leftRunning }),
       // One stream needs no order.
       ...(stderr.text !== '' && { order })
     }

@@ -15,7 +15,7 @@ import { basename, dirname, join } from 'node:path'
 import type { Replaced } from '../../contract/replaced-text.ts'
 import { hasCode } from '../../server/lib/errors.ts'
 import { plural } from '../../server/lib/plural.ts'
-import { pathTarget, resolveExpected, TargetChangedError } from '../files/path-target.ts'
+import { contentHash, pathTarget, resolveExpected, TargetChangedError } from '../files/path-target.ts'
 import { replacedContent } from '../files/replaced-content.ts'
 import type { WorkspaceRoot } from '../files/workspace-root.ts'
 import { type ExpectedTarget, MAX_LINE_BYTES } from '../protocol.ts'
@@ -86,9 +86,9 @@ export function writeFile(
     const existing = lstatSync(real, { throwIfNoEntry: false })
     if (existing && !existing.isFile()) throw new ToolError(`"${path}" exists and is not a regular file.`)
     if (path.endsWith('/')) throw new ToolError(`"${path}" names a folder; give the path of a file.`)
-    const job = { root, real, bytes, existing, executable, approved: expected?.is }
+    const job = { root, path, real, bytes, existing, executable, approved: expected?.is, approvedHash: expected?.hash }
     let replaced: Replaced | undefined = existing ? undefined : { is: 'nothing' }
-    inApprovedFolder(job, path, (_, folder) => {
+    inApprovedFolder(job, (folder) => {
       if (existing && isText && !append) replaced = replacedContent(root, join(folder, basename(real)), bytes)
       if (append) appendTo(job, folder)
       else replace(job, folder)
@@ -103,29 +103,31 @@ export function writeFile(
 
 interface WriteJob {
   root: WorkspaceRoot
+  path: string
   real: string
   bytes: Buffer
   existing: Stats | undefined
   executable: boolean
-  /** The file that a person was shown. */
+  /** The file that a person was shown, and its content. */
   approved: ExpectedTarget['is']
+  approvedHash: ExpectedTarget['hash']
 }
 
 /** Errors of the kernel if something was put in the way after the path was resolved. */
 const CHANGED = ['ELOOP', 'ENOTDIR', 'EEXIST', 'ENOENT']
 
 /** The check and the write use the same open folder, so that no command can swap it in between. */
-function inApprovedFolder(job: WriteJob, path: string, put: (job: WriteJob, folder: string) => void): void {
-  const { root, real, approved } = job
+function inApprovedFolder({ root, path, real, approved }: WriteJob, put: (folder: string) => void): void {
   try {
-    root.inFolder(dirname(real), approved !== 'file', (folder) => put(job, folder))
+    root.inFolder(dirname(real), approved !== 'file', put)
   } catch (error) {
     if (approved !== undefined && hasCode(error, ...CHANGED)) throw new TargetChangedError(pathTarget(root, path))
     throw error
   }
 }
 
-function replace({ root, real, bytes, existing, executable, approved }: WriteJob, folder: string): void {
+function replace(job: WriteJob, folder: string): void {
+  const { root, path, real, bytes, existing, executable, approved, approvedHash } = job
   const temporary = join(folder, `.mcp-write-${randomBytes(8).toString('hex')}`)
   const { fd } = root.open(temporary, O_WRONLY | O_CREAT | O_EXCL)
   try {
@@ -136,6 +138,8 @@ function replace({ root, real, bytes, existing, executable, approved }: WriteJob
       closeSync(fd)
     }
     const place = join(folder, basename(real))
+    if (approvedHash !== undefined && contentHash(root, place) !== approvedHash)
+      throw new TargetChangedError(pathTarget(root, path))
     if (approved === 'new')
       linkSync(temporary, place) // unlike a rename, this never replaces anything
     else renameSync(temporary, place)

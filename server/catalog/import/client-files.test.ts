@@ -69,7 +69,7 @@ describe('the files of other clients', () => {
     const { servers, problems } = await findClientServers(place())
     expect(servers.map(({ name }) => name)).toEqual(['fine'])
     expect(problems).toEqual([
-      `${broken}, line 1: the file ends too early.`,
+      `${broken}, line 1, column 17: the file ends too early.`,
       `${bad}, line 3: server "odd": needs either "command" (a local server) or "url" (a remote one); this server is left out.`
     ])
   })
@@ -86,7 +86,7 @@ describe('the files of other clients', () => {
 
   it.each([
     ['no.json', undefined, /no\.json can't be used: there is no such file\.$/],
-    ['cut.json', '{', /cut\.json, line 1: /],
+    ['cut.json', '{', /cut\.json, line 1, column 2: /],
     ['list.json', '[]', /needs an object "mcpServers"\.$/]
   ])('are refused with a sentence when one was named and can not be used: %s', async (name, content, sentence) => {
     const file = content === undefined ? join(home, name) : put(name, content)
@@ -166,7 +166,7 @@ describe('the files of other clients', () => {
     ).toEqual([
       {
         raw: { command: 'x', env: { TOKEN: of('secret:TOKEN'), KEPT: 'y' }, cwd: `${home}/w` },
-        notes: `"envFile" is not read here: its variable TOKEN is now a secret, whose value you find in ${envFile}; "dev" is not taken over: it means nothing here; it is started in ${home}/w, as its client does`
+        notes: `"envFile" is not read here: store the secret TOKEN with its value from ${envFile}; "dev" is not taken over: it means nothing here; it is started in ${home}/w, as its client does`
       },
       {
         raw: { command: 'x', cwd: `${home}/w` },

@@ -159,7 +159,7 @@ async function locate(file: string): Promise<LocatedJson> {
     return parseJsonWithLines(text)
   } catch (error) {
     if (isAppError(error)) throw error
-    if (error instanceof JsonSyntaxError) throw unusable(`${file}, line ${error.line}: ${error.message}.`)
+    if (error instanceof JsonSyntaxError) throw unusable(`${file}, ${error.place}: ${error.message}.`)
     const isMissing = hasCode(error, 'ENOENT', 'ENOTDIR')
     throw unusable(`${file} can't be used: ${isMissing ? 'there is no such file' : messageOf(error)}.`, isMissing)
   }

@@ -82,13 +82,11 @@ function takeEnvFile(raw: Record<string, unknown>, { envFileNames, workspace }: 
   const unfit = names.filter((name) => !fit.includes(name))
   const env = { ...Object.fromEntries(fit.map((name) => [name, `\${secret:${name}}`])), ...known }
   const what =
-    fit.length === 1
-      ? `variable ${fit[0]} is now a secret, whose value`
-      : `variables ${fit.join(', ')} are now secrets, whose values`
+    fit.length === 1 ? `the secret ${fit[0]} with its value` : `the secrets ${fit.join(', ')} with their values`
   return {
     raw: { ...rest, env },
     notes: [
-      ...(fit.length > 0 ? [`"envFile" is not read here: its ${what} you find in ${file}`] : []),
+      ...(fit.length > 0 ? [`"envFile" is not read here: store ${what} from ${file}`] : []),
       ...(unfit.length > 0
         ? [`variables of "envFile" with unusable names are not taken over: ${unfit.join(', ')}`]
         : [])

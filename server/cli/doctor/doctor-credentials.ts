@@ -11,7 +11,7 @@ const ADVICE = 'Move it to a separate folder, such as ~/.config/mcp-orchestrator
 
 /** Throws if the file can't be used at all. `ours`: our own files that may be in the same folder. */
 export function describeCredentials(setting: string, servers: Iterable<ServerEntry>, ours: string[]): Found {
-  openCredentials({ file: setting, environment: {} }).source()
+  openCredentials({ file: setting, environment: {}, ours: [] }).source()
   const file = realpathSync(setting)
   const doubts = [...openFolders(file), ...readers(file, [...servers], ours)]
   return doubts.length === 0

@@ -1,4 +1,5 @@
 /** The checks of `doctor` for each server in the registry. They start servers only with `--servers`. */
+
 import { resolve } from 'node:path'
 import { openEngine } from '../../app/core.ts'
 import { LOCAL_OWNER } from '../../calls/caller.ts'
@@ -9,10 +10,11 @@ import { maskUrl } from '../../catalog/literal-secrets.ts'
 import { fillPlaceholders } from '../../catalog/placeholders.ts'
 import { describeProblem, loadRegistry } from '../../catalog/registry.ts'
 import { type LocalEntry, type RemoteEntry, type ServerEntry, valuesOf } from '../../catalog/server-entry.ts'
-import type { Settings } from '../../config/settings.ts'
+import { SECRET_SETTINGS, type Settings } from '../../config/settings.ts'
 import { messageOf } from '../../lib/errors.ts'
 import { findCommand } from '../../lib/files/find-command.ts'
 import { createLogger } from '../../lib/logger.ts'
+import { plural } from '../../lib/plural.ts'
 import { openQuietGateway } from '../quiet-gateway.ts'
 
 /** The result of a check. `warn`: it works, but the user should know. */
@@ -44,12 +46,13 @@ type Tools = (server: string) => Promise<number>
 
 async function describeServer(settings: Settings, entry: ServerEntry, tools: Tools | undefined): Promise<string> {
   if (!entry.enabled) return 'switched off'
-  const secrets = openCredentials({ file: settings.CREDENTIALS_FILE, environment: process.env }).source(LOCAL_OWNER)
+  const credentials = { file: settings.CREDENTIALS_FILE, environment: process.env, ours: SECRET_SETTINGS }
+  const secrets = openCredentials(credentials).source(LOCAL_OWNER)
   fillPlaceholders(entry.name, valuesOf(entry), secrets, entry.kind === 'local' ? 'env' : 'headers')
   refuseForeignPlaceholders(entry)
   openGrants(settings).check(entry)
   const found = entry.kind === 'local' ? await describeLocal(settings, entry) : await describeRemote(entry)
-  return tools ? `${found}; ${await tools(entry.name)} tools` : found
+  return tools ? `${found}; ${plural(await tools(entry.name), 'tool')}` : found
 }
 
 async function describeLocal(settings: Settings, { name, command, cwd, env, sandbox }: LocalEntry): Promise<string> {

@@ -1,9 +1,11 @@
 /** `doctor` checks every part of an installation and tells how to fix what is broken. It creates one sandbox to test its limits. */
+
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { terminalText } from '../../../contract/hidden-characters.ts'
 import { openModels } from '../../app/app-models.ts'
 import { openEngine } from '../../app/core.ts'
+import { openBucket } from '../../app/open-checkpoints.ts'
 import { findWrongFolder, openStore } from '../../app/open-store.ts'
 import { loadRegistry } from '../../catalog/registry.ts'
 import type { Settings } from '../../config/settings.ts'
@@ -13,6 +15,7 @@ import { findIsolation } from '../../connections/local/find-isolation.ts'
 import { isolationMemory } from '../../connections/local/isolation-memory.ts'
 import { messageOf } from '../../lib/errors.ts'
 import { createLogger } from '../../lib/logger.ts'
+import { plural } from '../../lib/plural.ts'
 import { canLimitSocketMemory } from '../../sandbox/docker/engine/socket-memory.ts'
 import type { SandboxEngine } from '../../sandbox/port.ts'
 import { probeFolder, probeStore } from '../../storage/write-probe.ts'
@@ -34,6 +37,19 @@ export const doctorCommand: Command = {
     servers: { type: 'boolean', help: 'also start every server and list its tools' },
     image: { type: 'boolean', help: 'also list the packages in the sandbox image' }
   },
+  mainSettings: [
+    ...([
+      'MCP_CONFIG',
+      'DATA_DIR',
+      'CREDENTIALS_FILE',
+      'REDIS_URL',
+      'HOST',
+      'PORT',
+      'LLM_PROVIDER',
+      'LLM_MODEL'
+    ] as const),
+    ...(['SANDBOX_IMAGE', 'SANDBOX_RUNTIME', 'SANDBOX_NETWORK', 'SANDBOX_UIDS', 'MIN_FREE_MB'] as const)
+  ],
   defaults: doctorDefaults,
   async run(settings, { flags }) {
     const logger = createLogger('silent')
@@ -65,6 +81,7 @@ export const doctorCommand: Command = {
     await check('children', () => describeChildren(settings))
     await check('data', async () => describeDataDir(resolve(settings.DATA_DIR)))
     await check('store', () => describeStore(settings))
+    if (settings.CHECKPOINT_STORE) await check('bucket', () => describeBucket(settings))
     if (!isGatewayOnly(settings)) await check('port', () => describePort(settings))
     if (existsSync(resolve(settings.DATA_DIR)))
       await check('disk', () => probeFolder(resolve(settings.DATA_DIR), settings.MIN_FREE_MB))
@@ -87,7 +104,7 @@ function doctorDefaults(env: Record<string, string | undefined>) {
 async function describeEngine(engine: SandboxEngine, settings: Settings): Promise<Found> {
   try {
     const { version, cgroupVersion, containers } = await engine.status()
-    const found = `Docker ${version}, cgroup v${cgroupVersion}, ${containers} containers`
+    const found = `Docker ${version}, cgroup v${cgroupVersion}, ${plural(containers, 'container')}`
     return cgroupVersion === '1' && !canLimitSocketMemory() ? { warn: `${found}. ${NO_SOCKET_LIMIT}` } : found
   } catch (error) {
     if (await needsEngine(settings)) throw error
@@ -163,6 +180,18 @@ async function describeStore(settings: Settings): Promise<Found> {
     return risks.length > 0 ? { warn: [`${found}.`, ...risks].join(' ') } : found
   } finally {
     await store.close()
+  }
+}
+
+async function describeBucket(settings: Settings): Promise<Found> {
+  const bucket = await openBucket(settings, createLogger('silent'))
+  if (!bucket) return 'none'
+  try {
+    await bucket.objects.probe()
+    const id = await bucket.deploymentId()
+    return `${settings.CHECKPOINT_STORE}, ${id === undefined ? 'no files yet' : `files of deployment ${id}`}`
+  } finally {
+    bucket.objects.close()
   }
 }
 

@@ -2,6 +2,7 @@ import { acceptChanges } from './servers-accept.ts'
 import type { ServersContext } from './servers-context.ts'
 import { addServer, removeServer, switchServer } from './servers-edit.ts'
 import { importServers } from './servers-import.ts'
+import { fetchServers, searchServers } from './servers-listing.ts'
 import { loginServer, logoutServer } from './servers-login.ts'
 import { storeSecret } from './servers-secret.ts'
 import { listServers, showHealth, showLogs, testServers } from './servers-show.ts'
@@ -17,6 +18,8 @@ export const ACTIONS: Record<string, (context: ServersContext) => Promise<number
   enable: (context) => switchServer(context, true),
   disable: (context) => switchServer(context, false),
   import: importServers,
+  fetch: fetchServers,
+  search: searchServers,
   secret: storeSecret,
   login: loginServer,
   logout: logoutServer,

@@ -4,14 +4,16 @@ import { addServers, removeServer as removeFrom, switchServer as switchIn } from
 import { EntryProblem } from '../../catalog/entry-values.ts'
 import { openGrants } from '../../catalog/grants.ts'
 import { refuseForeignPlaceholders } from '../../catalog/import/foreign-placeholders.ts'
-import { warnings } from '../../catalog/import/plan-servers.ts'
+import { planServers, warnings } from '../../catalog/import/plan-servers.ts'
 import { readEntry } from '../../catalog/read-entry.ts'
+import type { ServerEntry } from '../../catalog/server-entry.ts'
 import { AppError } from '../../lib/errors.ts'
 import { oneName, print, type ServersContext } from './servers-context.ts'
 
 export async function addServer(context: ServersContext): Promise<number> {
   const { file, flags, rest } = context
   const name = oneName(context)
+  if (name.trimStart().startsWith('{')) return addPasted(context, name)
   const [command, ...args] = rest
   const raw = {
     ...(command === undefined ? {} : { command, args }),
@@ -23,13 +25,52 @@ export async function addServer(context: ServersContext): Promise<number> {
   const entry = checked(name, raw)
   refuseForeignPlaceholders(entry)
   for (const warning of warnings(entry)) process.stderr.write(`! ${terminalLine(warning)}\n`)
-  await addServers(file, { [name]: raw })
-  // The user typed the command, so it needs no confirmation.
-  await openGrants(context.settings).accept([entry], context.registry.servers.values())
+  await add(context, [entry], { [name]: raw })
   print(context, { added: name, target: maskedTarget(entry), file }, [
-    `Added "${name}" to ${file}: ${maskedTarget(entry)}`
+    `Added "${name}" to ${file}: ${maskedTarget(entry)}`,
+    howToTest([name])
   ])
   return 0
+}
+
+/** Entries as the docs of a server or another client show them, with or without "mcpServers" around them. */
+async function addPasted(context: ServersContext, text: string): Promise<number> {
+  const { file, flags, rest } = context
+  const other = [...Object.keys(flags).filter((flag) => flag !== 'json'), ...rest][0]
+  if (other !== undefined)
+    throw new AppError('invalid', 'usage', 'JSON has the whole entry: give nothing else with it.')
+  const { raw, problems } = planServers(text, (name) => context.registry.servers.has(name))
+  const fatal = problems.filter((problem) => problem.fatal)
+  const names = Object.keys(raw)
+  if (fatal.length > 0 || names.length === 0) {
+    const reasons = fatal.map(({ server, reason }) => `"${server}": ${reason}.`).join(' ')
+    throw new AppError('invalid', 'usage', `Nothing was added. ${reasons || 'The JSON has no server.'}`)
+  }
+  for (const { server, reason } of problems) process.stderr.write(`! ${terminalLine(`"${server}": ${reason}`)}\n`)
+  const entries = names.map((name) => checked(name, raw[name] ?? {}))
+  for (const entry of entries) refuseForeignPlaceholders(entry)
+  for (const warning of entries.flatMap(warnings)) process.stderr.write(`! ${terminalLine(warning)}\n`)
+  await add(context, entries, raw)
+  const targets = Object.fromEntries(entries.map((entry) => [entry.name, maskedTarget(entry)]))
+  print(context, { added: targets, file }, [
+    ...Object.entries(targets).map(([name, target]) => `Added "${name}" to ${file}: ${target}`),
+    howToTest(names)
+  ])
+  return 0
+}
+
+/** The user typed the commands, so they need no confirmation. */
+async function add(
+  { file, settings, registry }: ServersContext,
+  entries: ServerEntry[],
+  raw: Record<string, Record<string, unknown>>
+): Promise<void> {
+  await addServers(file, raw)
+  await openGrants(settings).accept(entries, registry.servers.values())
+}
+
+function howToTest(names: string[]): string {
+  return `Test it: mcp-orchestrator servers test ${names.map((name) => (/^[\w.-]+$/.test(name) ? name : `'${name}'`)).join(' ')}`
 }
 
 export async function removeServer(context: ServersContext): Promise<number> {
@@ -55,17 +96,17 @@ function checked(name: string, raw: Record<string, unknown>) {
   }
 }
 
-function colon(pair: string): string {
-  return /^[\w-]+:/.test(pair) ? ', with "=" and not ":"' : ''
-}
-
 function pairs(key: string, flag: string, given: unknown): Record<string, Record<string, string>> {
   if (!Array.isArray(given)) return {}
   const entries = given.map((pair) => {
-    const at = String(pair).indexOf('=')
+    const text = String(pair)
+    // Clients and curl write headers as "NAME: VALUE".
+    const [, header, value] = (flag === 'header' && /^([\w-]+):\s*(.*)$/s.exec(text)) || []
+    if (header !== undefined && value !== undefined) return [header, value]
+    const at = text.indexOf('=')
     // The text is not shown: it may be a secret.
-    if (at < 1) throw new AppError('invalid', 'usage', `--${flag} needs NAME=VALUE${colon(String(pair))}.`)
-    return [String(pair).slice(0, at), String(pair).slice(at + 1)]
+    if (at < 1) throw new AppError('invalid', 'usage', `--${flag} needs NAME=VALUE.`)
+    return [text.slice(0, at), text.slice(at + 1)]
   })
   return { [key]: Object.fromEntries(entries) }
 }

@@ -13,6 +13,7 @@ import { packageRoot } from '../../lib/files/package-root.ts'
 import { describeTargetLines } from './describe-target-lines.ts'
 import { askedYes, print, type ServersContext } from './servers-context.ts'
 import { describeMissing, missingOf } from './servers-missing.ts'
+import { findServerJson, MCP_REGISTRY_CLIENT } from './servers-server-json.ts'
 
 const HOW_TO_HAVE_BOTH =
   'Servers were left out because of their names, see above. To have them too, rename them in their file and import that file, or use "servers add".'
@@ -23,7 +24,8 @@ export async function importServers(context: ServersContext): Promise<number> {
   const [from] = names
   const place = { home: userHome(process.env), folder: process.cwd(), environment: process.env }
   const { servers, problems } =
-    from === undefined ? await findClientServers(place) : await readClientFile(resolve(from), place)
+    (await findServerJson(context)) ??
+    (from === undefined ? await findClientServers(place) : await readClientFile(resolve(from), place))
   const chosen = chooseNames(servers, registry.servers)
   for (const problem of new Set([...problems, ...chosen.problems])) process.stderr.write(`${showLine(problem)}\n`)
   const { fresh } = chosen
@@ -56,8 +58,12 @@ export async function importServers(context: ServersContext): Promise<number> {
     `Added ${fresh.length} ${fresh.length === 1 ? 'server' : 'servers'} to ${file}.`,
     ...clashes,
     ...describeMissing(missing, context.settings.CREDENTIALS_FILE),
-    "Now replace them by the gateway in the client's own configuration. This guide shows how:",
-    join(packageRoot(), 'docs/guides/clients.md'),
+    ...(fresh.some(({ client }) => client !== MCP_REGISTRY_CLIENT)
+      ? [
+          "Now replace them by the gateway in the client's own configuration. This guide shows how:",
+          join(packageRoot(), 'docs/guides/clients.md')
+        ]
+      : [`To see whether it starts, run: mcp-orchestrator servers test ${added.map(({ name }) => name).join(' ')}`]),
     ...sayOtherFile(file)
   ])
   return 0

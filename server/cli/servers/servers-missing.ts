@@ -4,6 +4,7 @@ import { openCredentials } from '../../catalog/credentials.ts'
 import { type MissingValue, missingValues } from '../../catalog/import/missing-values.ts'
 import type { SecretSource } from '../../catalog/placeholders.ts'
 import type { ServerEntry } from '../../catalog/server-entry.ts'
+import { SECRET_SETTINGS } from '../../config/settings.ts'
 import { userCredentials } from '../../config/user-folders.ts'
 import { showName } from '../../gateway/asking/show-as-data.ts'
 import type { ServersContext } from './servers-context.ts'
@@ -14,11 +15,12 @@ export function missingOf(entries: ServerEntry[], { settings }: ServersContext):
 }
 
 function secretsOf(file: string | undefined): SecretSource {
+  const environment = { environment: process.env, ours: SECRET_SETTINGS }
   try {
-    return openCredentials({ file, environment: process.env }).source(LOCAL_OWNER)
+    return openCredentials({ file, ...environment }).source(LOCAL_OWNER)
   } catch {
     // The error is reported when a server needs the file.
-    return openCredentials({ file: undefined, environment: process.env }).source(LOCAL_OWNER)
+    return openCredentials({ file: undefined, ...environment }).source(LOCAL_OWNER)
   }
 }
 

@@ -28,20 +28,28 @@ export async function changedTools(
 export interface ToolNotes {
   changed?: string[]
   leftOut?: string[]
+  /** Number of tools that can be found by meaning so far, if some can't yet. */
+  embedded?: { done: number; of: number }
 }
 
 export async function toolNotes(
   entry: ServerEntry,
-  core: Pick<GatewayServices, 'index' | 'approvals'>
+  core: Pick<GatewayServices, 'index' | 'approvals' | 'enrichment'>
 ): Promise<ToolNotes> {
   const changed = (await changedTools([entry], core)).map(({ tool }) => tool)
   const { leftOut = [] } = core.index.record(entry.name) ?? {}
-  return { ...(changed.length > 0 ? { changed } : {}), ...(leftOut.length > 0 ? { leftOut } : {}) }
+  const of = core.index.tools(entry.name)?.length ?? 0
+  const done = core.enrichment?.embedded(entry.name) ?? of
+  return {
+    ...(changed.length > 0 ? { changed } : {}),
+    ...(leftOut.length > 0 ? { leftOut } : {}),
+    ...(done < of ? { embedded: { done, of } } : {})
+  }
 }
 
 const MAX_NAMED = 10
 
-export function describeNotes(server: string, { changed = [], leftOut = [] }: ToolNotes): string[] {
+export function describeNotes(server: string, { changed = [], leftOut = [], embedded }: ToolNotes): string[] {
   const named = changed.slice(0, MAX_NAMED).map(showName).join(', ')
   const more = changed.length > MAX_NAMED ? ` and ${changed.length - MAX_NAMED} more` : ''
   const what = changed.length === 1 ? 'tool has' : 'tools have'
@@ -52,6 +60,11 @@ export function describeNotes(server: string, { changed = [], leftOut = [] }: To
           `      ! ${changed.length} ${what} changed since they were accepted: ${named}${more}. Their calls may need approval until you review and accept them: ${accept}`
         ]
       : []),
-    ...leftOut.map((reason) => `      ! left out: the tool ${reason}.`)
+    ...leftOut.map((reason) => `      ! left out: the tool ${reason}.`),
+    ...(embedded
+      ? [
+          `      ${embedded.done} of ${embedded.of} tools can be found by meaning so far; a running gateway does the rest`
+        ]
+      : [])
   ]
 }

@@ -9,6 +9,7 @@ import type { ServerEntry } from '../../catalog/server-entry.ts'
 import { readServerLog, serverLogFile } from '../../connections/server-log.ts'
 import type { GatewayServices } from '../../gateway/gateway-services.ts'
 import { AppError, messageOf } from '../../lib/errors.ts'
+import { plural } from '../../lib/plural.ts'
 import { openQuietGateway } from '../quiet-gateway.ts'
 import { chosen, oneName, print, type ServersContext } from './servers-context.ts'
 import { describeNotes, type ToolNotes, toolNotes } from './servers-notes.ts'
@@ -85,7 +86,7 @@ interface Tested {
 
 function testedLine({ server, enabled, ok, tools, reason }: Tested): string {
   if (!enabled) return `off   ${server}: it is switched off`
-  return ok ? `ok    ${server}: ${tools?.length} tools` : `FAILS ${server}: ${reason}`
+  return ok ? `ok    ${server}: ${plural(tools?.length ?? 0, 'tool')}` : `FAILS ${server}: ${reason}`
 }
 
 const noServers = ({ file }: ServersContext) => `${file} has no servers.`
@@ -124,7 +125,7 @@ export async function showHealth(context: ServersContext): Promise<number> {
       entries.map(async (entry) => ({ ...healthOf(entry, core), ...(await toolNotes(entry, core)) }))
     )
     const lines = rows.flatMap((row) => {
-      const seen = 'seenAt' in row ? `${row.tools} tools, seen ${row.seenAt}` : 'never seen'
+      const seen = 'seenAt' in row ? `${plural(row.tools ?? 0, 'tool')}, seen ${row.seenAt}` : 'never seen'
       const error = 'lastError' in row ? `; last error: ${row.lastError}` : ''
       const hosts = Object.entries(row.denied ?? {}).map(([host, { count }]) => `${host} (${count})`)
       const denied = hosts.length > 0 ? `; network refused: ${hosts.join(', ')}` : ''

@@ -8,7 +8,7 @@ import { isAppError, messageOf } from '../../lib/errors.ts'
 import type { CallInput, PeerNotification, PeerRequest, RawResult } from '../wire/call-input.ts'
 import { capabilityKey, type OpenedServer, type Peer } from './peer.ts'
 
-/** What the chat can show: forms, and addresses to open. */
+/** The kinds of questions that the chat can show: forms, and addresses to open. */
 export const CHAT_CAPABILITIES: ClientCapabilities = { elicitation: { form: {}, url: {} } }
 export const CHAT_KEY = capabilityKey(CHAT_CAPABILITIES)
 

@@ -75,7 +75,7 @@ describe.runIf(process.platform === 'linux')('a child', { timeout: 120_000 }, ()
     await processes.stopAll()
   })
 
-  // Checked: if nobody looks where our file is now, the child lives on and can replace the link.
+  // Checked: if nobody checks where our file is now, the child keeps running and can replace the link.
   it('ends when a file of ours becomes a link, because links are protected from the start only', async () => {
     const dir = temporaryFolder()
     const file = join(dir, 'mcp.json')

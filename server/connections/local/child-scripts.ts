@@ -120,7 +120,7 @@ export const LIMITS = `
 for limit in /proc/sys/user/max_*_namespaces; do if [ -w "$limit" ]; then echo 128 >"$limit"; fi; done
 `
 
-/** What root can change in /proc for the whole machine. */
+/** Places in /proc where root can change settings of the whole machine. */
 const KERNEL_FILES =
   '/proc/sys /proc/sysrq-trigger /proc/irq /proc/bus /proc/fs /proc/acpi /proc/asound /proc/scsi /proc/mtrr /proc/driver /proc/ide /proc/mpt /proc/latency_stats /proc/timer_stats /proc/pressure'
 

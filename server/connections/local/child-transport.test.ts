@@ -44,7 +44,7 @@ const answer = fc.record(
 )
 
 describe('what a child writes', () => {
-  // Checked: with String() around the message of an error, {"toString": 0} in its place threw out of the stream's listener.
+  // Checked: if String() converts the message of an error, a message {"toString": 0} throws in the stream's listener.
   it('never throws, and every answered call ends', async () => {
     const lines = fc.array(
       fc.oneof(message, answer, hostile).map((value) => JSON.stringify(value)),

@@ -22,10 +22,10 @@ const EXTENTS: Extent[] = [
   { name: 'users', covers: false }
 ]
 
-/** What the programs and the kernel say if something is refused for good, or not there. */
+/** Messages of the programs and the kernel if something is refused for good, or missing. */
 const REFUSED =
   /permitted|permission|denied|superuser|not implemented|not supported|invalid|unrecognized|unknown|wrong fs type|bad option|protected|read-only|does not exist|not exist|no such|not found/i
-/** What they say if something is used up. */
+/** Their messages if a resource is used up. */
 const USED_UP =
   /no space left|temporarily unavailable|cannot allocate|out of (memory|space)|too many|cannot fork|error 2[34]\b/i
 

@@ -146,6 +146,20 @@ describe('a remote server', () => {
     expect(seen).toEqual([])
   })
 
+  it.each(['http', 'sse'])('that is down says that it can not be reached (%s)', async (type) => {
+    const closed = createServer()
+    await new Promise<void>((ready) => closed.listen(0, '127.0.0.1', ready))
+    const { port } = closed.address() as AddressInfo
+    await new Promise((done) => closed.close(done))
+    const { call, close } = await openTestConnections({ far: { type, url: `http://127.0.0.1:${port}/mcp` } })
+    closing.push(close)
+    await expect(call('far', 'echo')).rejects.toMatchObject({
+      code: 'child_unreachable',
+      message: expect.stringMatching(/^"far" can't be reached \(.*ECONNREFUSED.*\)\.$/),
+      details: { sent: false }
+    })
+  })
+
   it('that forbids one call is initialized again only if that may help', async () => {
     const { call, remote } = await openRemote()
     const forbidden = (status: number) =>

@@ -4,10 +4,12 @@ import {
   SdkError,
   SdkErrorCode,
   SdkHttpError,
+  SseError,
   UnauthorizedError
 } from '@modelcontextprotocol/client'
 import { quotedLine } from '../../../contract/hidden-characters.ts'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
+import { redactTexts } from '../../lib/redact-texts.ts'
 import { ANSWER_LOST, RESULT_TOO_LARGE } from './answer-limits.ts'
 
 const MAX_TEXT_CHARS = 1000
@@ -61,6 +63,12 @@ export function callFailure(
     return fail('unavailable', 'child_answer_invalid', message)
   }
   if (error instanceof SdkHttpError) return httpFailure(server, error.status, fail)
+  if (error instanceof SseError) {
+    if (error.code !== undefined) return httpFailure(server, error.code, fail)
+    // The stream comes before any request, so nothing was sent. Its text is all that is known about the cause.
+    const why = text.replace(/^SSE error: (TypeError: fetch failed: )?/, '').replace(/\.$/, '')
+    return fail('unavailable', 'child_unreachable', `"${server}" can't be reached (${why}).`, { sent: false })
+  }
   const chain = causesOf(error)
   const reason = chain.map((each) => ('code' in each ? String(each.code) : '')).find((code) => UNREACHED.has(code))
   if (reason !== undefined) {
@@ -100,20 +108,10 @@ export function withoutSecrets(error: AppError, redact: (text: string) => string
   const { kind, code, details, cause } = error
   const original =
     cause instanceof ProtocolError
-      ? new ProtocolError(cause.code, redact(cause.message), redactData(cause.data, redact))
+      ? new ProtocolError(cause.code, redact(cause.message), redactTexts(cause.data, redact))
       : undefined
   // Redact before joining lines: a secret of several lines would not be recognized afterwards.
   return new AppError(kind, code, quotedLine(redact(error.message)), { details, cause: original })
-}
-
-function redactData(data: unknown, redact: (text: string) => string): unknown {
-  if (data === undefined) return undefined
-  try {
-    return JSON.parse(redact(JSON.stringify(data)))
-  } catch {
-    // The secret looked like a part of the JSON itself.
-    return undefined
-  }
 }
 
 /** The SDK wraps failures of initialization, and `fetch` those of requests: the innermost error says what happened. */
@@ -169,7 +167,7 @@ const TOLD_TO_MEMBERS = new Set([
   'tools_missing'
 ])
 
-/** What callers who are not administrators are told about a server that does not start. */
+/** The message for callers who are not administrators about a server that does not start. */
 export function toldToMembers(server: string, code: string, reason: string): string {
   if (TOLD_TO_MEMBERS.has(code)) return reason
   return `The server "${server}" could not be started. An administrator can see why: mcp-orchestrator servers test ${server}`

@@ -1,4 +1,4 @@
-/** What goes to a server, and what comes from it. */
+/** The input of a call to a server, and its result. */
 import type { ProgressCallback } from '@modelcontextprotocol/client'
 import type { Caller } from '../../calls/caller.ts'
 import type { StoredTool } from '../../catalog/stored-tools.ts'

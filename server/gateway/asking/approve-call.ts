@@ -10,7 +10,7 @@ import type { Connections } from '../../connections/connections.ts'
 import { definitionChanged } from '../../connections/wire/call-failure.ts'
 import { AppError, isAppError } from '../../lib/errors.ts'
 import { withDeadline } from '../../lib/waiting/deadline.ts'
-import type { ApprovalInbox } from '../../policy/approval-inbox.ts'
+import type { ApprovalInbox, NewCard } from '../../policy/approval-inbox.ts'
 import type { ApprovalPolicy } from '../../policy/approval-policy.ts'
 import type { ChangedTools } from '../../policy/changed-tools.ts'
 import type { DefinitionChange } from '../../policy/definition-guard.ts'
@@ -79,7 +79,9 @@ export async function approveCall(
   const place = placeOf()
   const memory = callHash([context.caller.owner, server, place, tool.name, tool.hash])
   const earlier = change ? undefined : earlierApproval(approvals, request, memory, context)
-  const approvalRequest = { ...request, tool, change, hash: callHash([server, place, tool.name, tool.hash, args]) }
+  const { warning } = request
+  const seen = [server, place, tool.name, tool.hash, args, ...(warning === undefined ? [] : [warning])]
+  const approvalRequest = { ...request, tool, change, hash: callHash(seen) }
   const { answer, by } = earlier
     ? { answer: { approved: true } as Answer, by: earlier }
     : await ask(core, approvalRequest, context)
@@ -136,6 +138,10 @@ async function ask(
   const message = question(approvalRequest, context)
   const { choose } = context.prompter ?? {}
   const waitMs = approvals?.waitMs ?? 300_000
+  if (context.asker) {
+    context.onAsking?.()
+    return { answer: await context.asker(cardOf(approvalRequest, context)), by: 'inbox' }
+  }
   if (choose && message.length <= MAX_SHOWN) {
     const deadline = {
       what: `approval of ${name}`,
@@ -159,17 +165,23 @@ async function ask(
     }
   }
   if (approvals && (await approvals.inbox.isAttended())) {
-    const { server, tool, args, hash, change, filledBy } = approvalRequest
-    const { door, client } = context.caller
-    const card = {
-      ...{ server, tool: tool.name, args, hash, asker: { door, ...(client === undefined ? {} : { client }) } },
-      ...(change ? { definitionChange: change } : {}),
-      ...(filledBy ? { filledBy } : {})
-    }
+    const card = cardOf(approvalRequest, context)
     const answer = await ticking(context, name, () => approvals.inbox.ask(card, waitMs, context.signal))
     return { answer, by: 'inbox' }
   }
   throw new AppError('forbidden', 'approval_unavailable', unavailable(name, approvalRequest, choose !== undefined))
+}
+
+function cardOf(
+  { server, tool, args, hash, change, filledBy, warning }: ApprovalRequest,
+  { caller: { door, client } }: CallContext
+): NewCard {
+  return {
+    ...{ server, tool: tool.name, args, hash, asker: { door, ...(client === undefined ? {} : { client }) } },
+    ...(change ? { definitionChange: change } : {}),
+    ...(filledBy ? { filledBy } : {}),
+    ...(warning === undefined ? {} : { warning })
+  }
 }
 
 function unavailable(name: string, { change }: ApprovalRequest, tooLong: boolean): string {

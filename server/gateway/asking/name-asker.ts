@@ -94,7 +94,8 @@ function inLines(value: unknown, by: string, depth = 0): unknown {
   return Object.fromEntries(
     Object.entries(value).map(([key, item]) => {
       if (SHOWN_ONLY.has(key)) return [key, typeof item === 'string' ? by + oneLine(item) : undefined]
-      if (key === 'enumNames' && Array.isArray(item)) return [key, item.map((name) => by + oneLine(String(name)))]
+      if (key === 'enumNames' && Array.isArray(item))
+        return [key, item.map((name) => (typeof name === 'string' ? by + oneLine(name) : by))]
       if (key === 'properties' && isRecord(item)) return [key, titled(item, by, depth + 1)]
       return [key, inLines(item, by, depth + 1)]
     })

@@ -27,8 +27,10 @@ export function openStdioDoor(gateway: Gateway, version: string, logger: Logger,
     input: openStdin,
     output: process.stdout,
     fastPath: {
-      knows: exposed ? () => false : isGatewayTool,
-      call: (call, context) => {
+      knows: ({ name }) => (exposed ? exposed.plainCalls(name) !== undefined : isGatewayTool(name)),
+      call: async (call, context) => {
+        const plain = exposed?.plainCalls(call.name)
+        if (plain) return plain.call(call, context)
         // A plain call of the newer revision comes from a client that can't be asked.
         const prompter = connection && !call.modern ? pushPrompter(connection) : undefined
         const named = namedCaller(caller, call.client ?? connection?.getClientVersion())

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream'
 import { setImmediate as nextRound } from 'node:timers/promises'
-import type { JSONRPCMessage } from '@modelcontextprotocol/server'
+import { type JSONRPCMessage, ProtocolError } from '@modelcontextprotocol/server'
 import { describe, expect, it } from 'vitest'
 import type { FastCall } from './fast-path.ts'
 import { StdioTransport } from './stdio-transport.ts'
@@ -30,7 +30,7 @@ async function open(
     maxLineBytes: 1000,
     maxUnreadBytes: 200_000,
     fastPath: {
-      knows: (name) => name === 'known',
+      knows: ({ name }) => name === 'known',
       call: (plain, { signal }) => {
         short.push(plain)
         return answer(plain, signal)
@@ -92,6 +92,18 @@ describe('the client side of the stdio door', () => {
     await say(call(3, { _meta: meta }), call(4))
     expect(short.map(({ id, modern }) => [id, modern])).toEqual([[3, true]])
     expect(sdk).toMatchObject([{ id: 1 }, { id: 2 }, { id: 4 }])
+  })
+
+  // Checked: without it, a tool's own error never reaches the client, which waits for ever.
+  it('answers with the error of a call, and shows nothing of an unexpected one', async () => {
+    const { say, written } = await greeted(async ({ id }) => {
+      throw id === 1 ? new ProtocolError(-32_042, 'log in first', { url: 'x' }) : new Error('our own secret')
+    })
+    await say(call(1), call(2))
+    expect(written()).toEqual([
+      { jsonrpc: '2.0', id: 1, error: { code: -32_042, message: 'log in first', data: { url: 'x' } } },
+      { jsonrpc: '2.0', id: 2, error: { code: -32_603, message: 'Internal error' } }
+    ])
   })
 
   it('ends a cancelled call without an answer, and passes other cancellations on', async () => {

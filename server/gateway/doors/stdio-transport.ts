@@ -3,19 +3,25 @@
  * through the SDK, which also negotiates the revision.
  */
 import type { Readable, Writable } from 'node:stream'
-import type { JSONRPCMessage, Progress, RequestId, Transport } from '@modelcontextprotocol/server'
+import {
+  type JSONRPCMessage,
+  type Progress,
+  ProtocolError,
+  type RequestId,
+  type Transport
+} from '@modelcontextprotocol/server'
 import { AppError, messageOf } from '../../lib/errors.ts'
 import { isRecord } from '../../lib/is-record.ts'
 import { LineReader } from '../../lib/streams/line-reader.ts'
 import { claimsModern, type FastCall, MODERN, readFastCall } from './fast-path.ts'
 
 interface FastPath {
-  /** Never rejects. */
+  /** Rejects with the error that the client gets. */
   call(
     call: FastCall,
     context: { signal: AbortSignal; onProgress?: (progress: Progress) => void }
   ): Promise<Record<string, unknown>>
-  knows(name: string): boolean
+  knows(call: FastCall): boolean
 }
 
 export interface StdioTransportOptions {
@@ -135,7 +141,7 @@ export class StdioTransport implements Transport {
       return controller !== undefined
     }
     const call = readFastCall(message)
-    if (call === undefined || call.modern !== this.#isModern || !this.#options.fastPath.knows(call.name)) return false
+    if (call === undefined || call.modern !== this.#isModern || !this.#options.fastPath.knows(call)) return false
     if (this.#running.has(call.id) || this.#running.size >= MAX_IN_FLIGHT) return false
     void this.#call(call)
     return true
@@ -145,13 +151,20 @@ export class StdioTransport implements Transport {
     const { id, progressToken } = call
     const controller = new AbortController()
     this.#running.set(id, controller)
-    const result = await this.#options.fastPath.call(call, {
-      signal: controller.signal,
-      ...(progressToken === undefined ? {} : { onProgress: (progress) => this.#progress(id, progressToken, progress) })
-    })
+    const answer = await this.#options.fastPath
+      .call(call, {
+        signal: controller.signal,
+        ...(progressToken === undefined
+          ? {}
+          : { onProgress: (progress) => this.#progress(id, progressToken, progress) })
+      })
+      .then(
+        (result) => ({ result }),
+        (error) => ({ error: wireErrorOf(error) })
+      )
     this.#running.delete(id)
     // A client that has cancelled expects no answer.
-    if (!controller.signal.aborted) this.#post({ jsonrpc: '2.0', id, result })
+    if (!controller.signal.aborted) this.#post({ jsonrpc: '2.0', id, ...answer })
   }
 
   #progress(id: RequestId, progressToken: unknown, progress: Progress): void {
@@ -225,6 +238,12 @@ export class StdioTransport implements Transport {
 
 function isId(id: unknown): id is RequestId {
   return typeof id === 'string' || typeof id === 'number'
+}
+
+function wireErrorOf(error: unknown): { code: number; message: string; data?: unknown } {
+  if (!(error instanceof ProtocolError)) return { code: INTERNAL_ERROR, message: 'Internal error' }
+  const { code, message, data } = error
+  return { code, message, ...(data === undefined ? {} : { data }) }
 }
 
 /** Answers even if the message can't be serialized: the client waits, and nobody here would catch the error. */

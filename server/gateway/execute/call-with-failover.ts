@@ -1,10 +1,14 @@
+import type { StoredTool } from '../../catalog/stored-tools.ts'
 import { mayRepeat } from '../../connections/wire/call-failure.ts'
 import type { CallInput, RawResult } from '../../connections/wire/call-input.ts'
 import { isAppError } from '../../lib/errors.ts'
 import { isAcceptedReader, isReader, mustNotBeRepeated } from '../../policy/tool-effects.ts'
+import type { Approvals } from '../asking/approve-call.ts'
 import type { GatewayServices } from '../gateway-services.ts'
 
-type CallCore = Pick<GatewayServices, 'connections' | 'index' | 'policy' | 'approvals'>
+interface CallCore extends Pick<GatewayServices, 'connections' | 'index' | 'policy'> {
+  approvals?: Pick<Approvals, 'definitions'> | undefined
+}
 
 export interface Called {
   server: string
@@ -21,7 +25,7 @@ export interface FailoverRules {
 
 /**
  * Makes the call. If it certainly did not run or is safe to repeat, tries an alternative server; otherwise the failure stands.
- * Invariant: a tool that reads is never replaced by one that may write.
+ * Invariants: a tool that reads is never replaced by one that may write, and none by one whose definition has changed.
  */
 export async function callWithFailover(
   core: CallCore,
@@ -29,30 +33,29 @@ export async function callWithFailover(
   input: CallInput,
   { mustRead = false, here = false }: FailoverRules = {}
 ): Promise<Called> {
-  const reads = (at: string): Pick<CallInput, 'mayRun'> => ({
-    mayRun: (tool, tools) => isAcceptedReader(core.approvals?.definitions, at, core.index.entry(at), tools, tool)
-  })
+  const definitions = core.approvals?.definitions
+  const isRead = (at: string, tool: StoredTool, tools: StoredTool[]) =>
+    isAcceptedReader(definitions, at, core.index.entry(at), tools, tool)
   const original = core.index.tool(server, input.tool)
   try {
-    return { server, ...(await core.connections.call(server, mustRead ? { ...input, ...reads(server) } : input)) }
+    const check: Pick<CallInput, 'mayRun'> = mustRead ? { mayRun: (tool, tools) => isRead(server, tool, tools) } : {}
+    return { server, ...(await core.connections.call(server, { ...input, ...check })) }
   } catch (error) {
     if (here || !mayRepeat(error, input.mustNotRepeat)) throw error
-    const isRead =
+    const mustStayReader =
       mustRead || (original && isReader(core.index.entry(server), core.index.tools(server) ?? [], original))
     for (const [at, other] of alternatives(core, server, input.tool).entries()) {
       if (input.signal.aborted) break
-      if (await isChanged(core, other, input)) continue
       // A tool of the same name may do more on the other server.
       const known = core.index.tool(other, input.tool)
       const isRepeatable = known !== undefined && !mustNotBeRepeated(known)
-      const mustNotRepeat =
-        input.mustNotRepeat || !isRepeatable || core.approvals?.definitions.isChanged(other, input.tool) === true
+      const mustNotRepeat = input.mustNotRepeat || !isRepeatable
+      // Nobody named this server, so its tool must be as it was accepted, even where a changed one may be called by name.
+      const mayRun = async (tool: StoredTool, tools: StoredTool[]) =>
+        (await definitions?.change(other, tool)) === undefined &&
+        (!mustStayReader || (await isRead(other, tool, tools)))
       try {
-        const { result, attempts } = await core.connections.call(other, {
-          ...input,
-          ...(isRead ? reads(other) : {}),
-          mustNotRepeat
-        })
+        const { result, attempts } = await core.connections.call(other, { ...input, mayRun, mustNotRepeat })
         return { server: other, result, attempts: attempts + at + 1 }
       } catch (failure) {
         if (!mayRepeat(failure, mustNotRepeat) && !isAppError(failure, 'definition_changed')) throw failure
@@ -68,13 +71,4 @@ function alternatives({ index, policy }: CallCore, server: string, tool: string)
     const mayHaveIt = index.tools(other) === undefined || index.tool(other, tool) !== undefined
     return other !== server && index.entry(other) !== undefined && mayHaveIt && policy(other, tool) === 'allow'
   })
-}
-
-/** A tool that would need approval is not an alternative, because nobody was asked about it. Only the running server knows. */
-async function isChanged({ approvals, connections }: CallCore, server: string, input: CallInput): Promise<boolean> {
-  if (!approvals?.asksAboutChange(server, input.tool)) return false
-  // A server that can't be listed can't be called either.
-  const tools = await connections.list(server, input).catch(() => [])
-  const live = tools.find(({ name }) => name === input.tool)
-  return live === undefined || (await approvals.definitions.change(server, live)) !== undefined
 }

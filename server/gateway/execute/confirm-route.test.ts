@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { GatewayServices } from '../gateway-services.ts'
-import { whyConfirm } from './confirm-route.ts'
+import { whyConfirm, whyNotFill } from './confirm-route.ts'
 
 const inputSchema = { type: 'object', properties: { query: { type: 'string' } } }
 const tool = {
@@ -73,4 +73,16 @@ it('takes names, numbers in words and times for values too', () => {
   expect(used.filter((request) => why(request, {}) !== undefined)).toEqual([])
   expect(why('search the notes for Berlin', { params: { query: 'Berlin' } })).toBeUndefined()
   expect(why('search the notes for two', { params: { query: '2' } })).toBeUndefined()
+})
+
+// Checked: if a named reader is not looked at, the search runs without the folder and the number.
+it('runs a named tool that reads only if it gets every value of the sentence, or the caller gave the parameters', () => {
+  const request = 'search the notes in /data/a.txt for "Bob", 20 of them'
+  const found = { server: 'notes', tool, request, isRead: true, problems: [], params: { query: 'Bob' } }
+  const dropped = 'These values of the request are in none of "params": "/data/a.txt", 20.'
+  expect(whyNotFill({ ...found, filledBy: { query: 'rules' } }, {})).toBe(dropped)
+  expect(whyNotFill({ ...found, params: {} }, undefined)).toContain('"Bob", "/data/a.txt", 20')
+  expect(whyNotFill(found, { query: 'Bob' })).toBeUndefined()
+  const plain = { ...found, request: 'search the notes for "Bob"', filledBy: { query: 'rules' } as const }
+  expect(whyNotFill(plain, undefined)).toBeUndefined()
 })

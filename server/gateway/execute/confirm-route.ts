@@ -3,14 +3,17 @@
  * the sentence plainly asks for it; anything else is confirmed first.
  */
 import type { StoredTool } from '../../catalog/stored-tools.ts'
+import { wordsOf } from '../../policy/plain-reader.ts'
 import { isAcceptedReader } from '../../policy/tool-effects.ts'
+import { STOP_WORDS, WEAK_WORDS } from '../../routing/words/stop-words.ts'
 import { showAsData } from '../asking/show-as-data.ts'
 import type { CallContext } from '../asking/tool-request.ts'
 import type { GatewayServices } from '../gateway-services.ts'
 import { unknownNames } from '../params/check-params.ts'
+import { stem } from '../params/fit-literals.ts'
 import type { ResolvedParams } from '../params/resolve-params.ts'
 import { unusedValues } from '../params/unused-values.ts'
-import { doubtAbout, doubtAboutReading } from './doubtful-sentence.ts'
+import { doubtAbout, doubtAboutReading, withoutValues } from './doubtful-sentence.ts'
 import { doubtAboutFilling, doubtAboutRunning } from './plain-order.ts'
 
 /** Maximum length that a person can still read in a client's dialog. */
@@ -29,6 +32,8 @@ export interface FoundTool extends ResolvedParams {
   isServerNamed: boolean
   /** Whether the tool only reads: see `reads`. */
   isRead: boolean
+  /** Only past choices lead to it. */
+  isLearned?: boolean
 }
 
 export function reads({ index, approvals }: GatewayServices, server: string, tool: StoredTool): Promise<boolean> {
@@ -39,31 +44,62 @@ export function reads({ index, approvals }: GatewayServices, server: string, too
 export function whyConfirm(core: GatewayServices, found: FoundTool): string | undefined {
   const { server, tool, request, isRead } = found
   const isChanged = core.approvals?.definitions.isChanged(server, tool.name) === true
-  const reasons = [
+  return joined([
     isRead ? doubtAboutReading(request, tool) : doubtAbout(request),
     isRead ? undefined : 'This tool is not known to only read.',
     isRead || !isChanged ? undefined : 'Its definition has changed, and nobody has accepted the change.',
+    found.isLearned ? 'Past choices lead to this tool, but the words of this request alone do not.' : undefined,
     unknownParams(found),
     unusedValues(found),
+    unclearEnds(found),
     unsure(found)
-  ].filter((reason) => reason !== undefined)
-  return reasons.length > 0 ? reasons.join(' ') : undefined
+  ])
 }
 
-/** Why a named tool that may write must not take its values from this sentence; undefined if it may, or takes none. */
+/** Why a named tool must not take its values from this sentence; undefined if it may, or takes none. A tool that reads must use all. */
 export function whyNotFill(
-  { request, tool, isRead, filledBy, ...found }: Omit<FoundTool, 'confidence' | 'isServerNamed'>,
+  { request, tool, isRead, filledBy, matched = [], ...found }: Omit<FoundTool, 'confidence' | 'isServerNamed'>,
   given: Record<string, unknown> | undefined
 ): string | undefined {
-  if (isRead || (given !== undefined && filledBy === undefined)) return undefined
+  if (given !== undefined && filledBy === undefined) return undefined
+  const unused = unusedValues({ ...found, request, tool }, !isRead && filledBy !== undefined)
+  const unclear = unclearEnds(found)
+  if (isRead) return joined([unused, unclear])
   const doubt = filledBy ? doubtAboutFilling(request, tool) : doubtAboutRunning(request, tool)
-  const reasons = [doubt, unusedValues({ ...found, request, tool })].filter((reason) => reason !== undefined)
+  const guessed = matched.map((name) => JSON.stringify(name.slice(0, MAX_NAME))).slice(0, MAX_NAMED)
+  const guess =
+    guessed.length > 0
+      ? `Check ${guessed.join(', ')}: the request has the value, but not the name of the parameter.`
+      : undefined
+  return joined([doubt, guess, unused, unclear])
+}
+
+function joined(all: (string | undefined)[]): string | undefined {
+  const reasons = all.filter((reason) => reason !== undefined)
   return reasons.length > 0 ? reasons.join(' ') : undefined
 }
 
-function unsure({ confidence, params, isServerNamed }: FoundTool): string | undefined {
-  if (confidence >= SURE_ENOUGH || Object.keys(params).length === 0 || isServerNamed) return undefined
+/** Values that were not taken, because nobody can say where they end. */
+export function unclearEnds({ unclear = [] }: Pick<ResolvedParams, 'unclear'>): string | undefined {
+  const [first] = unclear
+  if (first === undefined) return undefined
+  const names = unclear.slice(0, MAX_NAMED).map((name) => JSON.stringify(name.slice(0, MAX_NAME)))
+  return `It is not clear where the value of ${names.join(', ')} ends: put it into quotation marks, or give it in "params".`
+}
+
+function unsure({ confidence, params, isServerNamed, request, server, tool }: FoundTool): string | undefined {
+  if (confidence >= SURE_ENOUGH || isServerNamed) return undefined
+  if (Object.keys(params).length === 0) {
+    return speaksOf(request, server, tool) ? undefined : 'The request has no word of what this tool does.'
+  }
   return `A confidence of ${confidence} is too low to send values to this server.`
+}
+
+/** Past use or meaning may have led to a tool that shares no word with the request; then only a high confidence counts. */
+function speaksOf(request: string, server: string, { name, description }: StoredTool): boolean {
+  const own = new Set(wordsOf(`${server} ${name} ${description.slice(0, 2000)}`).map(stem))
+  const said = wordsOf(withoutValues(request)).filter((word) => !STOP_WORDS.has(word) && !WEAK_WORDS.has(word))
+  return said.length === 0 || said.some((word) => own.has(stem(word)))
 }
 
 /** The caller probably means another tool. */

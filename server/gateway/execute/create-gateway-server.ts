@@ -28,10 +28,10 @@ export function createGatewayServer(gateway: Gateway, version: string, caller: C
     jsonSchemaValidator: noValidator,
     requestState: { verify: async (state, context) => (await gateway.continuations()).verify(state, context) }
   })
-  server.setRequestHandler('tools/list', () => ({ tools: GATEWAY_TOOLS }))
+  server.setRequestHandler('tools/list', () => ({ tools: gateway.tools }))
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     const { name, arguments: args = {} } = params
-    if (!isGatewayTool(name)) {
+    if (!gateway.tools.some((tool) => tool.name === name)) {
       const message = `There is no tool "${name.slice(0, 100)}" here. Run the tools of other servers with "execute".`
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, message)
     }
@@ -51,7 +51,7 @@ export function namedCaller(caller: Caller, client: { name: string; version: str
 
 const MAX_CLIENT_CHARS = 100
 
-/** What a client calls itself, on one line and not longer than a person reads. Nothing proves it. */
+/** The name that a client gives itself, on one line and cut to a readable length. Nothing proves it. */
 export function clientName({ name, version }: { name: string; version: string }): string {
   const claim = `${name}/${version}`.slice(0, 10 * MAX_CLIENT_CHARS).replace(/[\p{Cc}\s]+/gu, ' ')
   return claim.trim().slice(0, MAX_CLIENT_CHARS).toWellFormed()

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { noAudit } from '../../audit/audit.fixture.ts'
-import { openTestConnections } from '../../connections/connections.fixture.ts'
+import { child, LOCAL, openTestConnections } from '../../connections/connections.fixture.ts'
 import { createPolicy } from '../../policy/approval-policy.ts'
 import { Discovery } from './discovery.ts'
 
@@ -30,5 +30,26 @@ it('keeps the server errors of one owner from others, and tries the credentials 
   } finally {
     await test.close()
     rmSync(dir, { recursive: true })
+  }
+})
+
+// Seen before: a registry of 1,000 servers had 1,000 processes after the first search, and a named call waited 80 s for its start.
+it('stops most servers that it started only to list them, and holds up no call by those that hang', async () => {
+  const many = (name: string, count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, at) => [`${name}-${at}`, child(name)]))
+  const listed = await openTestConnections(many('steady', 5))
+  const hanging = await openTestConnections({ ...many('hang-on-start', 6), named: child('steady') })
+  const context = { caller: LOCAL, signal: new AbortController().signal }
+  const discover = (test: typeof listed, waitMs: number) => {
+    const core = { ...test, policy: createPolicy([]), audit: noAudit, learn: () => {} }
+    return new Discovery(2).discover(core, context, waitMs)
+  }
+  try {
+    expect((await discover(listed, 60_000)).pending).toEqual([])
+    await expect.poll(() => listed.connections.childPids.length).toBe(2)
+    expect((await discover(hanging, 1)).pending).toContain('named')
+    expect(await hanging.connections.list('named', context)).not.toEqual([])
+  } finally {
+    await Promise.all([listed.close(), hanging.close()])
   }
 })

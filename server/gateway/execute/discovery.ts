@@ -1,10 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { messageOf } from '../../lib/errors.ts'
+import { StartGate } from '../../lib/waiting/start-gate.ts'
 import type { CallContext } from '../asking/tool-request.ts'
 import type { GatewayServices } from '../gateway-services.ts'
 
 const WAIT_MS = 3000
 const FORGET_FAILURE_MS = 60_000
+/** Fewer than may start at once, so that a call of a named server need not wait for hundreds of others. */
+const AT_ONCE = 3
+/** A server that was started only to list its tools keeps running for the call that may follow; of many, most are not needed. */
+const KEPT_RUNNING = 16
 
 export interface Discovered {
   /** Servers that have still never been seen. */
@@ -22,6 +27,12 @@ export class Discovery {
   readonly #running = new Map<string, Promise<void>>()
   readonly #failed = new Map<string, { reason: string; at: number }>()
   readonly #everFailed = new Set<string>()
+  readonly #gate = new StartGate(AT_ONCE)
+  #room: number
+
+  constructor(keptRunning = KEPT_RUNNING) {
+    this.#room = keptRunning
+  }
 
   async discover(
     { index, connections }: GatewayServices,
@@ -34,13 +45,20 @@ export class Discovery {
       const key = keyOf(server)
       if (this.#running.has(key) || this.#failed.has(key)) continue
       // Not the caller's signal: the next caller benefits from what this one did not wait for.
-      const looking = connections.list(server, { caller, signal: new AbortController().signal }).then(
-        () => void this.#failed.delete(key),
-        (error) => {
-          this.#everFailed.add(key)
-          this.#failed.set(key, { reason: messageOf(error), at: Date.now() })
-        }
-      )
+      const { signal: never } = new AbortController()
+      const looking = this.#gate
+        .run(() => connections.list(server, { caller, signal: never }))
+        .then(
+          () => {
+            this.#failed.delete(key)
+            const connection = connections.connection(server, caller)
+            if (--this.#room < 0 && connection.busy === 0) void connection.stop()
+          },
+          (error) => {
+            this.#everFailed.add(key)
+            this.#failed.set(key, { reason: messageOf(error), at: Date.now() })
+          }
+        )
       this.#running.set(
         key,
         looking.finally(() => this.#running.delete(key))

@@ -36,6 +36,12 @@ const ABOUT_A_TOOL =
 /** "Is list_orders safe?" */
 const ASKS_ABOUT_NAME = /^\s*(?:is|are|was|does|do|did|can|why|how|what|which|explain|describe|document|define)\b/i
 
+const SMALL_TALK =
+  wordSet(`hello hi hey howdy greetings dear good morning afternoon evening night day bye goodbye cheers thanks thank thx you your are youre we i im me
+  am is it its was that thats this so very much really a an the and or to too for of at all again there here now well fine great nice cool
+  awesome perfect amazing super best wow lol haha ok okay yes yeah yep no nope sure right sorry welcome please how who what doing today tomorrow
+  later soon see ya tired happy sad bored busy back friend friends everyone everybody team sir job work done`)
+
 const MODAL = /^(?:should|must|shall|can|could|may|might|would)$/
 /** Words that may come before an order inside a clause. */
 const BEFORE_ORDER = wordSet('please and then or you just must should will now also to help directly finally')
@@ -43,7 +49,8 @@ const BEFORE_ORDER = wordSet('please and then or you just must should will now a
 const BEFORE_TO = wordSet('want wants need needs like love have has going try you wish able ask asked sure')
 /** Words that may come before the order at the beginning of a clause. */
 const FILLERS = wordSet('please now just also then kindly finally first quickly next afterwards ok okay hey so go')
-/** "Add two numbers" is arithmetic. */
+/** "Add two numbers" and "add 2 and 3" are arithmetic. */
+const SUM_OF_NUMBERS = /\badd\s+-?\d+(?:\.\d+)?\s+(?:and|to|plus)\s+-?\d+(?:\.\d+)?/gi
 const SUM = /^(?:up|together|\d+|two|three|four|five|numbers?|these|the\s+(?:two\s+)?numbers?)$/i
 
 /** Why the sentence itself is doubtful, whichever tool it leads to. */
@@ -56,13 +63,23 @@ export function doubtAbout(request: string): string | undefined {
   return undefined
 }
 
+/** Whether the sentence asks what the tool is or does, instead of asking for it. */
+export function asksAbout(request: string, { name }: Pick<StoredTool, 'name'>): boolean {
+  if (ABOUT_A_TOOL.test(withoutValues(request))) return true
+  return /[_-]/.test(name) && request.includes(name) && ASKS_ABOUT_NAME.test(request)
+}
+
+/** Greetings, thanks and remarks: nothing that a tool could do. */
+export function isSmallTalk(request: string): boolean {
+  const words = wordsOf(request.replace(/['’]/g, ''))
+  return words.length > 0 && words.length <= 12 && words.every((word) => SMALL_TALK.has(word))
+}
+
 /** Why the sentence is doubtful for a tool that reads: it may match the words of a request for something else. */
 export function doubtAboutReading(request: string, tool: ToolText): string | undefined {
   const doubt = doubtAbout(request)
   if (doubt !== undefined) return doubt
-  if (/[_-]/.test(tool.name) && request.includes(tool.name) && ASKS_ABOUT_NAME.test(request)) {
-    return 'The request asks about a tool.'
-  }
+  if (asksAbout(request, tool)) return 'The request asks about a tool.'
   const sentence = withoutValues(request)
   const order = orderIn(sentence, tool)
   if (order !== undefined) return `The request says "${order}", and this tool only reads.`
@@ -86,7 +103,7 @@ export function withoutValues(request: string): string {
 /** Finds an order to change something that is not part of the tool's own name. */
 function orderIn(sentence: string, { name }: ToolText): string | undefined {
   const own = new Set(wordsOf(name))
-  for (const clause of sentence.split(/[.;:!?,()[\]\n]/)) {
+  for (const clause of sentence.replace(SUM_OF_NUMBERS, 'X').split(/[.;:!?,()[\]\n]/)) {
     const words = wordsOf(clause.replace(/['’]/g, ''))
     const start = words.findIndex((word) => !FILLERS.has(word))
     const found = words.find((word, at) => {

@@ -7,18 +7,19 @@ import type { StoredTool } from '../../catalog/stored-tools.ts'
 import { unknownServer } from '../../connections/connections.ts'
 import type { RawResult } from '../../connections/wire/call-input.ts'
 import { AppError } from '../../lib/errors.ts'
+import { didYouMean } from '../../lib/near-names.ts'
 import type { CallContext, FoundBy } from '../asking/tool-request.ts'
 import type { GatewayServices } from '../gateway-services.ts'
 import { type ResolvedParams, resolveParams } from '../params/resolve-params.ts'
-import { canConfirm, reads, whyConfirm, whyNotFill } from './confirm-route.ts'
+import { canConfirm, reads, unclearEnds, whyConfirm, whyNotFill } from './confirm-route.ts'
 import type { Discovery } from './discovery.ts'
-import { doubtAbout, withoutValues } from './doubtful-sentence.ts'
+import { asksAbout, doubtAbout, isSmallTalk, withoutValues } from './doubtful-sentence.ts'
 import { doubtAboutRunning } from './plain-order.ts'
+import { PLAUSIBLE, type RecentOffers } from './recent-offers.ts'
 import { type RouteSummary, recordDecision } from './record-route.ts'
-import { routeRequest, SURE } from './route-request.ts'
+import { CANDIDATES, certaintyOf, routeSentence, SURE } from './route-request.ts'
 import { refuseDenied, runTool } from './run-tool.ts'
 import { saysOnlyWhat } from './sentence-form.ts'
-import { hasTwin } from './twin-tools.ts'
 
 export interface ExecuteInput {
   request?: string | undefined
@@ -59,6 +60,8 @@ interface Route {
   confidence: number
   /** Named by the caller, not found by us. */
   explicit: boolean
+  /** Only past choices lead to it. */
+  isLearned?: boolean
   /** The candidates that it was chosen from. */
   candidates: Candidate[]
   /** Servers that were still starting then. */
@@ -76,8 +79,8 @@ type Choice = Route & ResolvedParams & { found?: FoundBy }
 type Status = 'needs_choice' | 'needs_params' | 'needs_confirmation'
 type Question = { status: Status; candidates: Candidate[] } & Record<string, unknown>
 
-const CANDIDATES = 5
 const DESCRIPTION_CHARS = 300
+const SMALL_TALK = 'This asks for nothing that a tool could do; nothing was run.'
 const HOW_TO_CONFIRM =
   'Nothing was run. If this is the right call, call again with "server", "tool" and all "params" that it needs ({} if none).'
 
@@ -85,7 +88,8 @@ export async function execute(
   core: GatewayServices,
   discovery: Discovery,
   input: ExecuteInput,
-  context: CallContext
+  context: CallContext,
+  offers: RecentOffers
 ): Promise<Executed> {
   const { request, server: wanted, tool: named } = input
   const about = { caller: context.caller, by: 'execute', request, server: wanted, tool: named } as const
@@ -95,12 +99,22 @@ export async function execute(
     () => choose(core, discovery, input, context),
     (chosen) => summarizeChoice(chosen, named)
   )
-  if ('status' in choice) return { kind: 'question', question: choice }
+  if ('status' in choice) {
+    if (request !== undefined) {
+      const { owner } = context.caller
+      const plausible = core.router.find(request, { limit: PLAUSIBLE, owner }).matches
+      offers.offered(context.caller, request, [...offeredBy(choice), ...plausible])
+    }
+    return { kind: 'question', question: choice }
+  }
   const { server, tool, confidence, explicit, params, filledBy, requiresApproval, found, pending } = choice
   const toolRequest = { server, tool, args: params, filledBy, requiresApproval, found }
   const { result, ...called } = await runTool(core, toolRequest, context)
-  // A request that says not to do something, or asks about a tool, is not an example of what the tool is for.
-  if (explicit && request && result.isError !== true && !doubtAbout(request)) core.learn(request, server, tool.name)
+  if (result.isError !== true) {
+    const offered = explicit ? offers.take(context.caller, { server, tool: tool.name }) : undefined
+    const isChosen = explicit || called.approvedBy !== undefined
+    learnFrom(core, isChosen ? (request ?? offered) : undefined, { server, tool: tool.name }, context.caller.owner)
+  }
   return {
     kind: 'result',
     result,
@@ -110,6 +124,23 @@ export async function execute(
       ...(pending ? { pending } : {})
     }
   }
+}
+
+/** A request that says not to do something, or asks about a tool, is not an example of what the tool is for. */
+export function learnFrom(
+  core: Pick<GatewayServices, 'learn'>,
+  request: string | undefined,
+  { server, tool }: { server: string; tool: string },
+  owner: string,
+  session?: string
+): void {
+  if (request !== undefined && !doubtAbout(request)) core.learn(request, server, tool, owner, session)
+}
+
+/** The tools that a question names. */
+function offeredBy({ server, tool, candidates }: Question): { server: string; tool: string }[] {
+  const found = typeof server === 'string' && typeof tool === 'string' ? [{ server, tool }] : []
+  return [...found, ...candidates.map((each) => ({ server: each.server, tool: each.tool }))]
 }
 
 /** Finds the tool and its parameters, or returns what the caller must answer first. */
@@ -132,6 +163,7 @@ async function choose(
     tool: name,
     params,
     confidence,
+    ...(input.request !== undefined && asksAbout(input.request, tool) ? { explanation: explain(tool) } : {}),
     ...(filledBy ? { filledBy } : {}),
     ...(pending ? { pending } : {})
   }
@@ -139,7 +171,8 @@ async function choose(
     const reasons = problems.map(({ path, reason }) => `${path} ${reason}`)
     const candidates = otherCandidates(core, found, input.request)
     const doubt = input.request === undefined ? undefined : doubtOf(input.request, found, isRead)
-    const reason = doubt === undefined ? {} : { reason: `${doubt} ${HOW_TO_CONFIRM}` }
+    const why = [doubt, unclearEnds(settled)].filter((each) => each !== undefined)
+    const reason = why.length === 0 ? {} : { reason: [...why, HOW_TO_CONFIRM].join(' ') }
     return { status: 'needs_params', ...answer, ...reason, problems: reasons, inputSchema, candidates }
   }
   const { request } = input
@@ -153,6 +186,11 @@ async function choose(
   if (canConfirm(context, params)) return { ...found, ...settled, requiresApproval: true, found: foundBy }
   const candidates = otherCandidates(core, found, input.request)
   return { status: 'needs_confirmation', ...answer, reason: `${reason} ${HOW_TO_CONFIRM}`, candidates }
+}
+
+/** The server's description of the tool, shortened for a question about it. */
+function explain({ description }: StoredTool): string {
+  return description.slice(0, DESCRIPTION_CHARS)
 }
 
 function doubtOf(request: string, { tool, explicit }: Route, isRead: boolean): string | undefined {
@@ -206,16 +244,30 @@ async function findRoute(
   context: CallContext
 ): Promise<Route | NoRoute> {
   const { server, tool, request } = input
-  if (server !== undefined && core.index.entry(server) === undefined) throw unknownServer(server)
+  if (server !== undefined && core.index.entry(server) === undefined) throw noServer(core, server)
   if (server !== undefined && tool !== undefined) return namedRoute(core, server, tool, context)
   if (tool !== undefined) return byToolName(core, discovery, tool, context)
   if (request === undefined) {
     throw new AppError('invalid', 'invalid_request', 'Give "request", or "server" and "tool".')
   }
-  return bySentence(core, discovery, request, server, context)
+  return bySentence(core, discovery, input, context)
 }
 
-async function namedRoute(core: GatewayServices, server: string, tool: string, context: CallContext): Promise<Route> {
+/** Says why its entry is left out, or which server may be meant. */
+export function noServer({ index, leftOut }: GatewayServices, server: string): AppError {
+  const error = unknownServer(server)
+  const why = leftOut?.(server)
+  const names = index.entries().map(({ name }) => name)
+  const hint = why === undefined ? didYouMean(server, names) : ` Its entry is left out: ${why}.`
+  return new AppError('not-found', 'unknown_server', `${error.message}${hint}`)
+}
+
+export async function namedRoute(
+  core: GatewayServices,
+  server: string,
+  tool: string,
+  context: CallContext
+): Promise<Route> {
   const known = core.index.tool(server, tool)
   if (known) return { server, tool: known, confidence: 1, explicit: true, candidates: [] }
   // Not seen yet, or new since: ask the server itself.
@@ -253,22 +305,25 @@ async function byToolName(
 async function bySentence(
   core: GatewayServices,
   discovery: Discovery,
-  request: string,
-  server: string | undefined,
+  { request = '', server, params: given = {} }: ExecuteInput,
   context: CallContext
 ): Promise<Route | NoRoute> {
+  if (isSmallTalk(request)) return { candidates: [], reason: SMALL_TALK }
   const { pending, starting } = await discovery.discover(core, context)
-  const options = { limit: CANDIDATES, ...(server === undefined ? {} : { server }) }
-  const { matches, abstained } = await routeRequest(core, request, options, context.signal)
+  const options = { owner: context.caller.owner, ...(server === undefined ? {} : { server }) }
+  const sentence = { request, given, options, signal: context.signal }
+  const { matches, abstained } = await routeSentence(core, sentence)
   const [best] = matches
   const tool = best && core.index.tool(best.server, best.tool)
   const candidates = matches.map((match) => toCandidate(core, match))
   const wait = pending.length > 0 ? { pending } : {}
-  if (!best || !tool || abstained || hasTwin(core, request, matches)) return { candidates, ...wait }
-  const found = { server: best.server, tool, confidence: roundConfidence(best.confidence), explicit: false }
+  if (!best || !tool || abstained) return { candidates, ...wait }
+  const certainty = await certaintyOf(core, sentence, best)
+  const confidence = roundConfidence(certainty ?? best.confidence)
+  const found = { server: best.server, tool, confidence, explicit: false, isLearned: certainty === undefined }
   // A server that has not listed its tools yet may have the right one; the confidence can't know that.
   const mayBeOther = server === undefined && starting.length > 0
-  const isClear = best.confidence >= SURE && saysOnlyWhat(best.server, tool, withoutValues(request))
+  const isClear = confidence >= SURE && !found.isLearned && saysOnlyWhat(best.server, tool, withoutValues(request))
   if (mayBeOther && !isClear && (await reads(core, best.server, tool))) return { candidates, pending: starting }
   return { ...found, candidates, ...wait }
 }

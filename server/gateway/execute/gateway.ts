@@ -5,17 +5,19 @@
 
 import { traced } from '../../calls/tracing/tracing.ts'
 import { AppError } from '../../lib/errors.ts'
+import { typeSignature } from '../../tools/type-signature.ts'
 import { InputNeeded } from '../asking/client-prompter.ts'
 import type { Continuations } from '../asking/continuations.ts'
 import type { CallContext } from '../asking/tool-request.ts'
 import { errorResult } from '../error-result.ts'
-import type { GatewayOptions, GatewayServices } from '../gateway-services.ts'
+import type { GatewayOptions, GatewayServices, GatewayTool } from '../gateway-services.ts'
 import { Discovery } from './discovery.ts'
 import { type ExecuteInput, execute, roundConfidence } from './execute.ts'
 import { changedFlag, listCapabilities } from './list-capabilities.ts'
+import { PLAUSIBLE, RecentOffers } from './recent-offers.ts'
 import { recordDecision } from './record-route.ts'
 import { routeRequest } from './route-request.ts'
-import { GATEWAY_TOOLS } from './tool-definitions.ts'
+import { CODE_TOOLS, GATEWAY_TOOLS } from './tool-definitions.ts'
 
 type Args = Record<string, unknown>
 
@@ -28,9 +30,15 @@ const MAX_REQUEST = 4000
 export class Gateway {
   readonly #options: GatewayOptions
   readonly #discovery = new Discovery()
+  readonly #offers = new RecentOffers()
+
+  /** The tools that clients see. */
+  readonly tools: GatewayTool[]
 
   constructor(options: GatewayOptions) {
     this.#options = options
+    const extra = options.extraTools?.map(({ definition }) => definition) ?? []
+    this.tools = extra.length > 0 ? [...CODE_TOOLS, ...extra] : GATEWAY_TOOLS
   }
 
   /** Answers `tools/call`: always with a result, because models read results. */
@@ -63,7 +71,9 @@ export class Gateway {
     args: Args,
     context: CallContext
   ): Promise<Record<string, unknown>> {
-    refuseUnknownArguments(name, args)
+    refuseUnknownArguments(this.tools, name, args)
+    const extra = this.#options.extraTools?.find(({ definition }) => definition.name === name)
+    if (extra) return extra.call(core, args, context)
     if (name === 'execute') return this.#execute(core, readExecute(args), context)
     if (name === 'find_tool') return answer(await this.#findTool(core, args, context))
     if (name === 'list_capabilities') {
@@ -74,7 +84,7 @@ export class Gateway {
   }
 
   async #execute(core: GatewayServices, input: ExecuteInput, context: CallContext): Promise<Record<string, unknown>> {
-    const done = await execute(core, this.#discovery, input, context)
+    const done = await execute(core, this.#discovery, input, context, this.#offers)
     if (done.kind === 'question') return answer(done.question)
     const { result, route } = done
     const meta = typeof result._meta === 'object' && result._meta !== null ? result._meta : {}
@@ -90,13 +100,24 @@ export class Gateway {
     const about = { caller: context.caller, by: 'find_tool', request: query } as const
     const find = async () => {
       const { pending, failed } = await this.#discovery.discover(core, context)
-      const options = { limit, ...(threshold === undefined ? {} : { threshold }) }
+      const options = {
+        limit: Math.max(limit, PLAUSIBLE),
+        owner: context.caller.owner,
+        ...(threshold === undefined ? {} : { threshold })
+      }
       return { pending, failed, ...(await routeRequest(core, query, options, context.signal)) }
     }
-    const { matches, abstained, pending, failed } = await recordDecision(core, about, find, (found) => ({
-      candidates: found.matches,
+    const {
+      matches: all,
+      abstained,
+      pending,
+      failed
+    } = await recordDecision(core, about, find, (found) => ({
+      candidates: found.matches.slice(0, limit),
       outcome: found.abstained ? 'abstained' : 'found'
     }))
+    this.#offers.offered(context.caller, query, all)
+    const matches = all.slice(0, limit)
     await core.approvals?.definitions.refresh()
     return {
       matches: matches.map((match) => ({
@@ -134,6 +155,7 @@ async function explainTool(core: GatewayServices, args: Args, context: CallConte
   if (known === undefined) {
     throw new AppError('not-found', 'unknown_tool', `The server "${server}" has no tool "${tool}".`)
   }
+  if (args.format === 'typescript') return { server, tool, signature: typeSignature(server, known) }
   const { name, hash: _, ...definition } = known
   await core.approvals?.definitions.refresh()
   const examples = core.enrichment?.examplesOf(known.hash) ?? []
@@ -147,8 +169,8 @@ function answer(data: Record<string, unknown>): Record<string, unknown> {
 }
 
 /** An argument that is ignored without a word would change what the call means. */
-function refuseUnknownArguments(name: string, args: Args): void {
-  const known = Object.keys(GATEWAY_TOOLS.find((tool) => tool.name === name)?.inputSchema.properties ?? {})
+function refuseUnknownArguments(tools: GatewayTool[], name: string, args: Args): void {
+  const known = Object.keys(tools.find((tool) => tool.name === name)?.inputSchema.properties ?? {})
   const unknown = Object.keys(args).find((argument) => !known.includes(argument))
   if (unknown === undefined) return
   const message = `${name} has no argument ${JSON.stringify(unknown.slice(0, 100))}. Its arguments are: ${known.join(', ')}.`

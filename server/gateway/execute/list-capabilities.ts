@@ -4,6 +4,11 @@ import type { GatewayServices } from '../gateway-services.ts'
 
 const LINE_CHARS = 120
 const MAX_FOUND = 20
+/** A model reads the whole list. Beyond these limits it gets numbers, and how to ask for less. */
+const MAX_NAMES = 1500
+const MAX_SERVERS = 200
+const MAX_PENDING = 50
+const NARROW = 'Name a "category" to see fewer servers with their tools, or use "find_tool".'
 
 /** Servers and tools as last seen; starts nothing. Lists only names, unless a category narrows it down: fifty servers have many tools. */
 export function listCapabilities(core: GatewayServices, category: string | undefined): Record<string, unknown> {
@@ -15,15 +20,25 @@ function listed(core: GatewayServices, category: string | undefined): Record<str
   const entries = core.index.entries()
   const chosen = category === undefined ? entries : entries.filter((entry) => fits(entry, category))
   if (category !== undefined && chosen.length === 0) return byTool(core, category)
-  const servers = chosen.map((entry) => describe(core, entry, category !== undefined))
-  return { servers, ...unlisted(core) }
+  const named = chosen.reduce((sum, { name }) => sum + (core.index.tools(name)?.length ?? 0), 0)
+  const form = named > MAX_NAMES ? 'numbers' : category === undefined ? 'names' : 'details'
+  const servers = chosen.slice(0, MAX_SERVERS).map((entry) => describe(core, entry, form))
+  const more = chosen.length - servers.length
+  const isCut = more > 0 || form === 'numbers'
+  return { servers, ...(more > 0 ? { more } : {}), ...(isCut ? { note: NARROW } : {}), ...unlisted(core) }
 }
 
 /** Servers that were never listed. Nothing is started here, so the caller must know what does it. */
 function unlisted({ index }: GatewayServices): Record<string, unknown> {
-  const pending = index.unseen()
+  const unseen = index.unseen()
+  const pending = unseen.slice(0, MAX_PENDING)
   if (pending.length === 0) return { pending }
-  return { pending, hint: 'The servers under "pending" have not been listed yet. "find_tool" starts them to do so.' }
+  const more = unseen.length - pending.length
+  return {
+    pending,
+    ...(more > 0 ? { morePending: more } : {}),
+    hint: 'The servers under "pending" have not been listed yet. "find_tool" starts them to do so.'
+  }
 }
 
 /** No server matches the word; perhaps tools do. */
@@ -39,7 +54,11 @@ function byTool(core: GatewayServices, category: string): Record<string, unknown
   return { servers, ...unlisted(core) }
 }
 
-function describe(core: GatewayServices, entry: ServerEntry, inDetail: boolean): Record<string, unknown> {
+function describe(
+  core: GatewayServices,
+  entry: ServerEntry,
+  form: 'details' | 'names' | 'numbers'
+): Record<string, unknown> {
   const { name, description } = entry
   const tools = core.index.tools(name)
   const failure = core.index.record(name)?.lastError
@@ -50,8 +69,13 @@ function describe(core: GatewayServices, entry: ServerEntry, inDetail: boolean):
     state: core.connections.state(name)?.state ?? 'stopped',
     ...(failure === undefined ? {} : { lastError: failure.message }),
     ...(changed.length === 0 ? {} : { changed: changed.map((tool) => tool.name) }),
-    ...(tools === undefined ? { seen: false } : { tools: tools.map((tool) => (inDetail ? brief(tool) : tool.name)) })
+    ...(tools === undefined ? { seen: false } : { tools: shown(tools, form) })
   }
+}
+
+function shown(tools: StoredTool[], form: 'details' | 'names' | 'numbers'): unknown {
+  if (form === 'numbers') return tools.length
+  return tools.map((tool) => (form === 'details' ? brief(tool) : tool.name))
 }
 
 /** Marks a tool whose definition is not the accepted one. */

@@ -1,6 +1,7 @@
 import { type CallEnd, type RouteRecord, since } from '../../audit/audit.ts'
 import { callFailed, type Stage } from '../../audit/call-end.ts'
 import { traced } from '../../calls/tracing/tracing.ts'
+import { ApprovalPending } from '../../code/program-call.ts'
 import { InputNeeded } from '../asking/client-prompter.ts'
 import type { GatewayServices } from '../gateway-services.ts'
 
@@ -32,8 +33,10 @@ export async function recordDecision<T>(
 
 /** How the audit log records a call that did not finish. */
 export function endOf(error: unknown, stage: Stage): CallEnd {
-  // Not a failure: the client is asked, and calls again.
-  return error instanceof InputNeeded ? { outcome: 'asked' } : callFailed(error, stage)
+  // Not a failure: a person is asked, and the call is made again.
+  return error instanceof InputNeeded || error instanceof ApprovalPending
+    ? { outcome: 'asked' }
+    : callFailed(error, stage)
 }
 
 function bare({ server, tool, confidence }: RouteRecord['candidates'][number]) {

@@ -25,7 +25,7 @@ export interface ToolRun extends Called {
 export async function runTool(core: GatewayServices, request: ToolRequest, context: CallContext): Promise<ToolRun> {
   const { server, tool, args } = request
   const { tracing } = core
-  const end = core.audit.begin({ caller: context.caller, server, tool: tool.name, args })
+  const end = await core.audit.beginTogether({ caller: context.caller, server, tool: tool.name, args })
   const progress = new CallProgress()
   try {
     refuseDenied(core, server, tool.name)
@@ -35,15 +35,16 @@ export async function runTool(core: GatewayServices, request: ToolRequest, conte
     end.runs()
     // A person takes their time, and the rules may have changed meanwhile.
     if (approvedBy) refuseDenied(core, server, tool.name)
+    await context.beforeSending?.()
     progress.sending()
-    const { prompter: _, ...rest } = context
+    const { prompter: _, asker: __, beforeSending: ___, ...rest } = context
     // A changed tool may say that it can be repeated, and nobody has accepted that.
     const isChanged = core.approvals?.definitions.isChanged(server, tool.name) === true
     const mustNotRepeat = mustNotBeRepeated(tool) || isChanged
     const input = { tool: tool.name, args, mustNotRepeat, ...rest }
     const called = await traced(tracing, 'server call', about, () =>
       callWithFailover(core, server, tracing ? { ...input, meta: tracing.carry(context.meta) } : input, {
-        mustRead: request.found !== undefined && request.requiresApproval !== true,
+        mustRead: (request.found !== undefined || request.mustRead === true) && request.requiresApproval !== true,
         here: approvedBy !== undefined
       })
     )

@@ -85,7 +85,12 @@ const NO_CHANGE = wordSet('need feed speed seed red bed related based listed use
 /** "Ban all users", "Kick the router": a capital letter at the start of a sentence makes no name. */
 const LIKE_AN_ORDER = /^\s*[A-Z][a-z]+\s+(?:all|the|every|my|it|them)\b/
 
+/** "Find it", "show me that one": what is meant was said before, and not to us. */
+const ONLY_POINTS =
+  /^\W*(?:please\s+)?[a-z]+\s+(?:me\s+)?(?:it|this|that|them|these|those)(?:\s+(?:one|ones|again|now|please))*\W*$/i
+
 export function doubtAboutForm(said: string, tool: Told): string | undefined {
+  if (ONLY_POINTS.test(said)) return 'The request does not say what it is about.'
   const own = new Set([...wordsOf(tool.name), ...wordsOf(tool.description.slice(0, 2000))])
   if (LEAVES_OUT.test(said) || BUT_A_NAME.test(said) || deniesSomething(said)) return 'The request says what not to do.'
   const order =
@@ -93,7 +98,7 @@ export function doubtAboutForm(said: string, tool: Told): string | undefined {
     secondOrder(said, own) ??
     secondChange(said, own) ??
     causedChange(said, own) ??
-    unknownOpening(said, own)
+    unknownOpening(said, tool, own)
   return order === undefined ? undefined : `The request says "${order}", and this tool only reads.`
 }
 
@@ -137,16 +142,23 @@ function causedChange(said: string, own: ReadonlySet<string>): string | undefine
 }
 
 /** The first word of each sentence must be one that asks, or a word of the tool: "router logs" asks for them. */
-function unknownOpening(said: string, own: ReadonlySet<string>): string | undefined {
+function unknownOpening(said: string, tool: Told, own: ReadonlySet<string>): string | undefined {
   for (const clause of said.split(/(?<![.;!?\n])[.;!?\n]+(?:\s|$)/)) {
     const first = /^[\s"'(*-]*([A-Za-z]+)/.exec(clause)?.[1]
     if (first === undefined) continue
     const word = first.toLowerCase()
     // In a later sentence, a name or a remark: "Paris is fine too."
     if (clause !== said && /^[A-Z]/.test(first) && !LIKE_AN_ORDER.test(clause)) continue
+    if (isPicture(clause, tool)) continue
     if (CAUSING.has(word) || !isKnown(word, own) || ordersAnother(clause, word, own)) return word
   }
   return undefined
+}
+
+/** "Take a screenshot", if that is what the tool is called. */
+function isPicture(clause: string, { name }: Told): boolean {
+  const noun = /^\s*take\s+an?\s+(?:[a-z]+\s+)?(screenshot|snapshot|look)\b/i.exec(clause)?.[1]?.toLowerCase()
+  return noun !== undefined && (noun === 'look' || wordsOf(name).includes(noun))
 }
 
 /** "Order shoes" orders them, although the tool's name has "orders"; "order list" and "order" don't. */

@@ -1,10 +1,12 @@
 /** The four tools as a client sees them. The descriptions are written for the model that chooses among them. */
 
-export const GATEWAY_TOOLS = [
+import type { GatewayTool } from '../gateway-services.ts'
+
+export const GATEWAY_TOOLS: GatewayTool[] = [
   {
     name: 'find_tool',
     title: 'Find a tool',
-    description: `Finds tools on all connected MCP servers for a request in plain words. Returns matches as {server, tool, confidence, description}, best first. A confidence of 0.8 means that about 8 of 10 such matches are right. Use it when you don't know which tool to use. Then run your choice with "execute"; call "explain_tool" first if you don't know its parameters.`,
+    description: `Finds tools on all connected MCP servers for a request in plain words. Returns matches as {server, tool, confidence, description}, best first. A confidence of 0.8 means that about 8 of 10 such matches are right. Use it when you don't know which tool to use. Then run your choice with "execute"; call "explain_tool" first if you don't know its parameters. Ask with the user's own words: what you then run is remembered for the next time.`,
     inputSchema: {
       type: 'object' as const,
       properties: {
@@ -25,13 +27,14 @@ export const GATEWAY_TOOLS = [
   {
     name: 'execute',
     title: 'Run a tool',
-    description: `Runs a tool of a connected MCP server and returns the tool's own result. Preferred: give "server", "tool" and "params" that match its input schema. Or give "request", an English sentence that contains the values (and "params", if you have them). The best tool is then found, and it runs only if it is read-only, the sentence plainly asks for it, and all values are used. With a tool that you name, values are taken from "request" only if it is a plain order. If nothing was run, the result has a "status": {status:"needs_confirmation", server, tool, params, confidence, reason, candidates}: if this is the right call, repeat it with "server", "tool" and "params". {status:"needs_params", server, tool, inputSchema, candidates}: call again with "server", "tool" and "params". {status:"needs_choice", candidates}: call again with the "server" and "tool" that you mean. If "tool" is the wrong one, use one of "candidates".`,
+    description: `Runs a tool of a connected MCP server and returns the tool's own result. Preferred: give "server", "tool" and "params" that match its input schema, and the user's wish in a short sentence as "request", from which later requests are routed better. Or give "request", an English sentence that contains the values (and "params", if you have them). The best tool is then found, and it runs only if it is read-only, the sentence plainly asks for it, and all values are used. With a tool that you name, values are taken from "request" only if it is a plain order. If nothing was run, the result has a "status": {status:"needs_confirmation", server, tool, params, confidence, reason, candidates}: if this is the right call, repeat it with "server", "tool" and "params". {status:"needs_params", server, tool, inputSchema, candidates}: call again with "server", "tool" and "params". {status:"needs_choice", candidates}: call again with the "server" and "tool" that you mean. If "tool" is the wrong one, use one of "candidates".`,
     inputSchema: {
       type: 'object' as const,
       properties: {
         request: {
           type: 'string',
-          description: 'What to do, in plain words. Required if no tool is named; then only a read-only tool is run.'
+          description:
+            'What the user wants, in one plain sentence. Required if no tool is named; then only a read-only tool is run.'
         },
         server: { type: 'string', description: 'The server, as returned by find_tool or list_capabilities.' },
         tool: { type: 'string', description: 'The tool, as returned by find_tool or list_capabilities.' },
@@ -70,5 +73,18 @@ export const GATEWAY_TOOLS = [
     annotations: { readOnlyHint: true, openWorldHint: false }
   }
 ]
+
+const FORMAT = {
+  type: 'string',
+  enum: ['typescript'],
+  description: 'Returns only a short TypeScript signature, for run_code.'
+}
+
+/** The four, if programs may be run too. */
+export const CODE_TOOLS: GatewayTool[] = GATEWAY_TOOLS.map((tool) => {
+  if (tool.name !== 'explain_tool') return tool
+  const { inputSchema } = tool
+  return { ...tool, inputSchema: { ...inputSchema, properties: { ...inputSchema.properties, format: FORMAT } } }
+})
 
 export const INSTRUCTIONS = `This server gives access to many MCP servers. Find a tool with "find_tool" (or "list_capabilities"), see its parameters with "explain_tool", and run it with "execute". If you know the server, tool and parameters, call "execute" directly.`

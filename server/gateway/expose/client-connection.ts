@@ -1,20 +1,44 @@
-import type { Server } from '@modelcontextprotocol/server'
+import type { Progress, Server } from '@modelcontextprotocol/server'
 import type { Caller } from '../../calls/caller.ts'
-import type { PeerNotification } from '../../connections/wire/call-input.ts'
+import type { PeerNotification, RawResult } from '../../connections/wire/call-input.ts'
 import { rawResult } from '../../connections/wire/raw-result.ts'
-import { createExposedServer } from './create-exposed-server.ts'
+import { callTool, createExposedServer } from './create-exposed-server.ts'
 import type { Exposed } from './exposed.ts'
-import { Lanes } from './lanes.ts'
+import { ExposedFace } from './exposed-face.ts'
+import { Lanes, type OpenLane } from './lanes.ts'
 
 export interface ClientConnection {
   server: Server
   lanes: Lanes
+  /** Whether `call` can be used: only if client and server speak an older revision, because the SDK runs the rounds of the newer one. */
+  isPlain(tool: string): boolean
+  /** Calls a tool without the SDK. Rejects with the error for the client. */
+  call(call: PlainCall, context: PlainContext): Promise<RawResult>
 }
 
-/** A client that stays connected: notifications are sent to it, and its lanes are closed with it. */
-export function connectClient(exposed: Exposed, caller: Caller, era: 'legacy' | 'modern'): ClientConnection {
+interface PlainCall {
+  name: string
+  args: Record<string, unknown>
+  meta: Record<string, unknown>
+  progressToken?: string | number
+}
+
+interface PlainContext {
+  signal: AbortSignal
+  onProgress?: (progress: Progress) => void
+}
+
+/**
+ * A client that stays connected: notifications are sent to it, and its lanes are closed with it. `mayShare`: there are others like it.
+ */
+export function connectClient(
+  exposed: Exposed,
+  caller: Caller,
+  era: 'legacy' | 'modern',
+  { mayShare = false } = {}
+): ClientConnection {
   const news = (notification: PeerNotification) => void server.notification(notification).catch(() => {})
-  const lanes = new Lanes((of, capabilities) =>
+  const open: OpenLane = (of, capabilities) =>
     exposed.openLane(of, capabilities, {
       tell: (notification) => {
         // In the newer revision, log messages belong to a request that has asked for them.
@@ -22,8 +46,10 @@ export function connectClient(exposed: Exposed, caller: Caller, era: 'legacy' | 
       },
       ...(era === 'legacy' ? { ask: (request, signal) => server.request(request, rawResult, { signal }) } : {})
     })
-  )
-  const server = createExposedServer({ exposed, lanes, caller, era })
+  const lanes = new Lanes(open, mayShare ? { join: (of) => exposed.shared.join(of, news) } : {})
+  const options = { exposed, lanes, caller, era }
+  const server = createExposedServer(options)
+  const face = new ExposedFace(server, options)
   const stopHearing = exposed.core.index.onChange((of) => {
     if (exposed.shows(of) && server.transport) news({ method: 'notifications/tools/list_changed' })
   })
@@ -31,5 +57,23 @@ export function connectClient(exposed: Exposed, caller: Caller, era: 'legacy' | 
     stopHearing()
     lanes.close()
   }
-  return { server, lanes }
+  return {
+    server,
+    lanes,
+    isPlain(tool) {
+      const server = era === 'legacy' ? exposed.target(tool)?.server : undefined
+      return server !== undefined && exposed.core.index.revision(server)?.kind === 'legacy'
+    },
+    call: ({ name, args, meta, progressToken }, { signal, onProgress }) => {
+      const mcpReq = {
+        signal,
+        method: 'tools/call',
+        _meta: progressToken === undefined ? meta : { ...meta, progressToken },
+        requestState: () => undefined,
+        send: server.request.bind(server),
+        notify: server.notification.bind(server)
+      }
+      return callTool(face, { name, arguments: args }, { mcpReq, onProgress })
+    }
+  }
 }

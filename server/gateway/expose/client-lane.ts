@@ -25,6 +25,8 @@ export interface ClientLaneOptions {
   caller: Caller
   capabilities: ClientCapabilities
   standalone: Standalone
+  /** Several clients use it, so nothing that a server sends may go to the one whose request runs. */
+  isShared?: boolean
   logger: Logger
 }
 
@@ -108,7 +110,7 @@ export class ClientLane implements Peer {
   }
 
   onNotification(server: string, notification: PeerNotification): void {
-    const isOfRequest = notification.method === 'notifications/message'
+    const isOfRequest = notification.method === 'notifications/message' && !this.#options.isShared
     const to = (isOfRequest && this.#scopeOf(server)) || this.#options.standalone
     to.tell(notification)
   }
@@ -178,6 +180,11 @@ export class ClientLane implements Peer {
     const key = JSON.stringify({ server, uri })
     const watched = this.#watched.get(key)
     if (watched !== undefined && this.#leave(key, watched)) await (await watched.stop)()
+  }
+
+  /** Stops its servers until they are needed again. One with subscriptions has to run for them. */
+  rest(): void {
+    if (this.#watched.size === 0 && this.caller.laneId !== undefined) this.#options.connections.rest(this.caller.laneId)
   }
 
   close(): void {

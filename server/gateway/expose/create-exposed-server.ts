@@ -7,6 +7,7 @@ import { runTool } from '../execute/run-tool.ts'
 import { ExposedFace, type FaceOptions } from './exposed-face.ts'
 import { type ListKind, listAll } from './list-all.ts'
 import { inOurWords, ofServer, passOn, passOnError, watchOn } from './pass-on.ts'
+import type { RequestContext } from './scope.ts'
 
 /** In `_meta`: the tool's definition has changed, and nobody has accepted the change. */
 const CHANGED = 'mcp-orchestrator/definitionChanged'
@@ -39,7 +40,7 @@ export function createExposedServer(options: FaceOptions): Server {
   }
   if (capabilities.logging && options.era === 'legacy') {
     server.setRequestHandler('logging/setLevel', async ({ params }, context) => {
-      const lane = face.lane(context)
+      const lane = face.ownLane(context)
       await lane.setLevel(exposed.servers(), params.level)
       return {}
     })
@@ -78,10 +79,10 @@ function metaOf(holder: unknown): Record<string, unknown> {
   return isRecord(holder) && isRecord(holder._meta) ? holder._meta : {}
 }
 
-async function callTool(
+export async function callTool(
   face: ExposedFace,
   { name, arguments: args = {} }: { name: string; arguments?: Record<string, unknown> | undefined },
-  context: ServerContext
+  context: RequestContext
 ): Promise<Answer> {
   const { exposed } = face
   const found = await exposed.tool(name, face.lane(context), context.mcpReq.signal).catch((error) => error)
@@ -132,7 +133,7 @@ function serveResources(server: Server, face: ExposedFace): void {
   if (!exposed.capabilities().resources?.subscribe) return
   server.setRequestHandler('resources/subscribe', async ({ params: { uri } }, context) => {
     const target = ofServer(exposed, exposed.resourceTargets(uri)[0], uri)
-    const lane = face.lane(context)
+    const lane = face.ownLane(context)
     const caller = namedCaller(lane.caller, server.getClientVersion())
     await watchOn(exposed, lane, target, context.mcpReq.signal, caller).catch((error) => {
       throw passOnError(target.server, error) ?? inOurWords(error, exposed.logger)

@@ -9,12 +9,17 @@ import { Gateway } from '../execute/gateway.ts'
 import { Exposed } from './exposed.ts'
 import { openExposedHttp } from './http/exposed-http.ts'
 
+interface ExposedTest {
+  audit?: Audit
+  policy?: ApprovalPolicy
+  leftMs?: number
+}
+
 /** The HTTP door in the pass-through mode, without the workspace. */
 export async function serveExposed(
   servers: Record<string, unknown>,
   only?: string,
-  audit: Audit = noAudit,
-  policy: ApprovalPolicy = () => 'allow'
+  { audit = noAudit, policy = () => 'allow', leftMs }: ExposedTest = {}
 ) {
   const test = await openTestConnections(servers)
   const core = { ...test, policy, audit, learn: () => {} }
@@ -23,7 +28,8 @@ export async function serveExposed(
   const http = openExposedHttp(
     async () => exposed,
     silentLogger,
-    () => 'local'
+    () => 'local',
+    leftMs === undefined ? {} : { leftMs }
   )
   const served = await serveDoor(openHttpDoor(gateway, '1', silentLogger, undefined, http), { parsed: true })
   return {

@@ -8,8 +8,7 @@ import {
   type ClientCapabilities,
   LOG_LEVEL_META_KEY,
   type Progress,
-  type Server,
-  type ServerContext
+  type Server
 } from '@modelcontextprotocol/server'
 import type { Caller } from '../../calls/caller.ts'
 import type { PeerNotification, RawResult } from '../../connections/wire/call-input.ts'
@@ -23,7 +22,7 @@ import type { Exposed } from './exposed.ts'
 import { HeldCall, tellProgress } from './held-call.ts'
 import type { Borrowed, Lanes } from './lanes.ts'
 import { levelOf } from './log-level.ts'
-import type { Scope } from './scope.ts'
+import type { RequestContext, Scope } from './scope.ts'
 
 export interface FaceOptions {
   exposed: Exposed
@@ -52,7 +51,7 @@ export class ExposedFace {
     this.#era = era
   }
 
-  capabilities({ mcpReq }: ServerContext): ClientCapabilities {
+  capabilities({ mcpReq }: RequestContext): ClientCapabilities {
     if (this.#era === 'legacy') return this.#server.getClientCapabilities() ?? {}
     const envelope: Record<string, unknown> = mcpReq.envelope ?? {}
     const declared = envelope[CLIENT_CAPABILITIES_META_KEY]
@@ -60,13 +59,19 @@ export class ExposedFace {
   }
 
   /** The lane for what belongs to no request. */
-  lane(context: ServerContext): ClientLane {
+  lane(context: RequestContext): ClientLane {
     const capabilities = this.capabilities(context)
     return this.lanes.borrow({ server: '', caller: this.#caller, capabilities, isModern: false, alone: false }).lane
   }
 
+  /** Like `lane`, for what only this client may receive. */
+  ownLane(context: RequestContext): ClientLane {
+    this.lanes.leaveShared()
+    return this.lane(context)
+  }
+
   /** For a request that may be answered with a question; `subject` is what the answer must be about. */
-  async serve(server: string, context: ServerContext, subject: unknown, job: Job): Promise<RawResult> {
+  async serve(server: string, context: RequestContext, subject: unknown, job: Job): Promise<RawResult> {
     if (this.#era === 'legacy') return this.plainly(server, context, job)
     const { held } = this.exposed
     const request = callHash([this.#caller.owner, server, context.mcpReq.method, subject])
@@ -90,7 +95,7 @@ export class ExposedFace {
   }
 
   /** For all other requests: lists, completion. */
-  async plainly(server: string, context: ServerContext, job: Job): Promise<RawResult> {
+  async plainly(server: string, context: RequestContext, job: Job): Promise<RawResult> {
     const { lane, release } = this.#borrow(server, context, false)
     const { mcpReq } = context
     const scope: Scope = {
@@ -99,7 +104,7 @@ export class ExposedFace {
       tell: (notification) => void mcpReq.notify(this.translate(server, notification)).catch(() => {})
     }
     try {
-      const progress = (each: Progress) => tellProgress(mcpReq, each)
+      const progress = (each: Progress) => tellProgress(context, each)
       const asking = {
         ...this.#context(server, context, lane, { signal: mcpReq.signal, progress }),
         prompter: askingPrompter(this.capabilities(context), scope.ask)
@@ -122,7 +127,7 @@ export class ExposedFace {
     }
   }
 
-  #borrow(server: string, context: ServerContext, mayAsk: boolean): Borrowed {
+  #borrow(server: string, context: RequestContext, mayAsk: boolean): Borrowed {
     const capabilities = this.capabilities(context)
     const level = levelOf(context.mcpReq.envelope)
     const { elicitation, sampling, roots } = capabilities
@@ -141,7 +146,7 @@ export class ExposedFace {
 
   #context(
     server: string,
-    context: ServerContext,
+    context: RequestContext,
     lane: ClientLane,
     { signal, progress }: Pick<HeldCall, 'signal' | 'progress'>
   ): CallContext {
@@ -163,7 +168,7 @@ export class ExposedFace {
     }
   }
 
-  #envelope(context: ServerContext, { level }: ClientLane): Record<string, unknown> {
+  #envelope(context: RequestContext, { level }: ClientLane): Record<string, unknown> {
     const { elicitation, sampling, roots } = this.capabilities(context)
     const capabilities = { ...(elicitation && { elicitation }), ...(sampling && { sampling }), ...(roots && { roots }) }
     return { [CLIENT_CAPABILITIES_META_KEY]: capabilities, ...(level ? { [LOG_LEVEL_META_KEY]: level } : {}) }

@@ -27,6 +27,11 @@ export class ExposedStdio {
     return this.#connection.server
   }
 
+  /** The way to call this tool without the SDK, if there is one. */
+  plainCalls(tool: string): Pick<ClientConnection, 'call'> | undefined {
+    return this.#connection?.isPlain(tool) ? this.#connection : undefined
+  }
+
   /** The SDK serves a subscription stream by itself; the servers must learn which resources are in it. */
   tap(transport: Transport): void {
     const deliver = transport.onmessage

@@ -16,6 +16,7 @@ import { ClientLane, type Standalone } from './client-lane.ts'
 import { ExposedNames, type Target } from './exposed-names.ts'
 import { ExposedResources } from './exposed-resources.ts'
 import { HeldCalls } from './held-call.ts'
+import { SharedLanes } from './shared-lanes.ts'
 
 export interface ExposedOptions {
   /** The one exposed server, without prefixes; undefined for all. */
@@ -44,6 +45,7 @@ export class Exposed {
   readonly names: ExposedNames
   readonly resources: ExposedResources
   readonly held = new HeldCalls()
+  readonly shared: SharedLanes
   readonly only: string | undefined
   readonly #discovery = new Discovery()
 
@@ -55,6 +57,11 @@ export class Exposed {
     this.only = only
     this.names = new ExposedNames(only)
     this.resources = new ExposedResources(only)
+    const { connections } = core
+    this.shared = new SharedLanes(
+      (caller, standalone) =>
+        new ClientLane({ connections, caller, capabilities: {}, standalone, isShared: true, logger })
+    )
   }
 
   shows(server: string): boolean {

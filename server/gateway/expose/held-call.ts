@@ -8,13 +8,12 @@ import {
   type Progress,
   type ProgressCallback,
   ProtocolError,
-  ProtocolErrorCode,
-  type ServerContext
+  ProtocolErrorCode
 } from '@modelcontextprotocol/server'
 import type { PeerNotification, PeerRequest, RawResult } from '../../connections/wire/call-input.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { reachesLevel } from './log-level.ts'
-import type { Scope } from './scope.ts'
+import type { RequestContext, Scope } from './scope.ts'
 
 interface Question {
   request: PeerRequest
@@ -29,7 +28,7 @@ export class HeldCall implements Scope {
   readonly server: string
   readonly #abort = new AbortController()
   readonly #open = new Map<string, Question>()
-  #context: ServerContext | undefined
+  #context: RequestContext | undefined
   #isRoundOpen = false
   /** The newest report from the time between two rounds. */
   #lateProgress: Progress | undefined
@@ -52,7 +51,7 @@ export class HeldCall implements Scope {
   }
 
   /** Runs one round: resolves to the server's result, or to its questions. */
-  async round(context: ServerContext, tokenOf: () => string): Promise<RawResult> {
+  async round(context: RequestContext, tokenOf: () => string): Promise<RawResult> {
     const { inputResponses = {}, signal } = context.mcpReq
     this.#context = context
     this.#isRoundOpen = true
@@ -104,9 +103,8 @@ export class HeldCall implements Scope {
 
   /** Every round is a separate request with its own progress token. While none is open, the newest report waits for the next. */
   readonly progress: ProgressCallback = (progress) => {
-    const { mcpReq } = this.#context ?? {}
     if (!this.#isRoundOpen) this.#lateProgress = progress
-    else if (mcpReq) tellProgress(mcpReq, progress)
+    else if (this.#context) tellProgress(this.#context, progress)
   }
 
   end(): void {
@@ -114,8 +112,12 @@ export class HeldCall implements Scope {
   }
 }
 
-export function tellProgress({ _meta, notify }: ServerContext['mcpReq'], progress: Progress): void {
+export function tellProgress({ mcpReq: { _meta, notify }, onProgress }: RequestContext, progress: Progress): void {
   if (_meta?.progressToken === undefined) return
+  if (onProgress) {
+    onProgress(progress)
+    return
+  }
   const params = { ...progress, progressToken: _meta.progressToken }
   notify({ method: 'notifications/progress', params }).catch(() => {})
 }
@@ -145,7 +147,7 @@ export class HeldCalls {
     return held.call
   }
 
-  async round(call: HeldCall, request: string, context: ServerContext): Promise<RawResult> {
+  async round(call: HeldCall, request: string, context: RequestContext): Promise<RawResult> {
     const result = await call.round(context, () => this.#hold(call, request))
     if (!isInputRequiredResult(result)) call.end()
     return result

@@ -3,6 +3,7 @@ import type { Caller } from '../../calls/caller.ts'
 import { capabilityKey } from '../../connections/asking/peer.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { ClientLane } from './client-lane.ts'
+import type { JoinLane } from './shared-lanes.ts'
 
 export interface LaneRequest {
   server: string
@@ -19,7 +20,7 @@ export interface Borrowed {
   release(): void
 }
 
-type OpenLane = (caller: Caller, capabilities: ClientCapabilities) => ClientLane
+export type OpenLane = (caller: Caller, capabilities: ClientCapabilities) => ClientLane
 
 const MAX_LANES = 256
 const MAX_IDLE = 2
@@ -28,12 +29,21 @@ const MAX_IDLE = 2
 export class Lanes {
   readonly #open: OpenLane
   readonly #isShared: boolean
+  readonly #join: ((caller: Caller) => ReturnType<JoinLane>) | undefined
+  #joined: ReturnType<JoinLane> | undefined
+  /** The client wants what a shared lane can't give it. */
+  #needsOwn = false
   readonly #common = new BoundedMap<string, ClientLane>(MAX_LANES, (lane) => lane.close())
   readonly #idle = new Map<string, ClientLane[]>()
   readonly #busy = new Set<ClientLane>()
 
-  constructor(open: OpenLane, { isShared = false } = {}) {
+  /** `join` gives the lane that this client shares with others as long as it can be asked nothing. */
+  constructor(
+    open: OpenLane,
+    { isShared = false, join }: { isShared?: boolean; join?: (caller: Caller) => ReturnType<JoinLane> } = {}
+  ) {
     this.#open = open
+    this.#join = join
     this.#isShared = isShared
   }
 
@@ -41,6 +51,10 @@ export class Lanes {
     // Shared: so that one connection serves all kinds of clients.
     const capabilities = this.#isShared && isModern ? {} : declared
     const key = JSON.stringify([caller.owner, capabilityKey(capabilities)])
+    if (this.#join && !this.#needsOwn && !alone && capabilityKey(declared) === '') {
+      this.#joined ??= this.#join(caller)
+      return { lane: this.#joined.lane, release: () => {} }
+    }
     if (!alone || !this.#isShared) {
       const known = this.#common.get(key)
       const lane = known ?? this.#open(caller, capabilities)
@@ -53,11 +67,29 @@ export class Lanes {
     return { lane, release: () => this.#giveBack(place, lane) }
   }
 
+  /** From now on, this client has lanes of its own: log messages and subscriptions are for it alone. */
+  leaveShared(): void {
+    this.#needsOwn = true
+    this.#leave()
+  }
+
+  /** The client seems to be gone: its servers stop until it comes back. */
+  rest(): void {
+    this.#leave()
+    for (const lane of this.all()) lane.rest()
+  }
+
+  #leave(): void {
+    this.#joined?.leave()
+    this.#joined = undefined
+  }
+
   all(): ClientLane[] {
     return [...this.#common.values(), ...[...this.#idle.values()].flat(), ...this.#busy]
   }
 
   close(): void {
+    this.#leave()
     for (const lane of this.all()) lane.close()
     this.#common.clear()
     this.#idle.clear()

@@ -1,4 +1,15 @@
+import type { Progress, ServerContext } from '@modelcontextprotocol/server'
 import type { PeerNotification, PeerRequest, RawResult } from '../../connections/wire/call-input.ts'
+
+/** The context of a client's request, made by the SDK, or by the fast path for plain calls. */
+export interface RequestContext {
+  mcpReq: Pick<
+    ServerContext['mcpReq'],
+    'signal' | 'method' | 'envelope' | '_meta' | 'requestState' | 'inputResponses' | 'send' | 'notify'
+  >
+  /** Reports progress at once: the SDK would send a report later than an answer of the fast path that follows it. */
+  onProgress?: ((progress: Progress) => void) | undefined
+}
 
 /** One running request of a client at a server: the server's questions and messages meanwhile are assigned to it. */
 export interface Scope {

@@ -10,6 +10,10 @@ export interface ParamsProblem {
 type Schema = Record<string, unknown>
 const MAX_DEPTH = 12
 const MAX_PROBLEMS = 20
+const MAX_SHOWN = 300
+/** A sentence fills in no more parameters than these, and none with a longer name: each costs time in every search. */
+const MAX_PROPERTIES = 200
+const MAX_NAME = 200
 
 export function checkParams(schema: Schema, params: Record<string, unknown>): ParamsProblem[] {
   const problems: ParamsProblem[] = []
@@ -22,13 +26,14 @@ function check(schema: Schema, value: unknown, path: string, problems: ParamsPro
   const wrong = (reason: string) => problems.push({ path: path || 'params', reason, missing: false })
   const types = typesOf(schema)
   if (types.length > 0 && !types.some((type) => isOfType(value, type))) {
-    wrong(`must be ${types.join(' or ')}`)
+    wrong(`must be ${types.slice(0, MAX_PROBLEMS).join(' or ').slice(0, MAX_SHOWN)}`)
     return
   }
-  if (Array.isArray(schema.enum) && !schema.enum.some((choice) => same(choice, value))) {
-    wrong(`must be one of ${JSON.stringify(schema.enum).slice(0, 300)}`)
+  if (Array.isArray(schema.enum) && !schema.enum.some(sameAs(value))) {
+    wrong(`must be one of ${JSON.stringify(schema.enum).slice(0, MAX_SHOWN)}`)
   }
-  if (schema.const !== undefined && !same(schema.const, value)) wrong(`must be ${JSON.stringify(schema.const)}`)
+  if (schema.const !== undefined && !sameAs(value)(schema.const))
+    wrong(`must be ${JSON.stringify(schema.const).slice(0, MAX_SHOWN)}`)
   if (typeof value === 'number') checkNumber(schema, value, wrong)
   if (typeof value === 'string') checkText(schema, value, wrong)
   if (Array.isArray(value) && isRecord(schema.items)) {
@@ -40,11 +45,13 @@ function check(schema: Schema, value: unknown, path: string, problems: ParamsPro
 function checkObject(schema: Schema, value: Schema, path: string, problems: ParamsProblem[], depth: number): void {
   const at = (name: string) => (path ? `${path}.${name}` : name)
   for (const name of requiredOf(schema)) {
+    if (problems.length >= MAX_PROBLEMS) return
     if (!Object.hasOwn(value, name) || value[name] === undefined)
-      problems.push({ path: at(name), reason: 'is missing', missing: true })
+      problems.push({ path: at(name).slice(0, MAX_SHOWN), reason: 'is missing', missing: true })
   }
   const properties = isRecord(schema.properties) ? schema.properties : {}
   for (const [name, item] of Object.entries(value)) {
+    if (problems.length >= MAX_PROBLEMS) return
     const own = Object.hasOwn(properties, name) ? properties[name] : undefined
     const known = isRecord(own) ? own : undefined
     if (known !== undefined && item !== undefined) check(known, item, at(name), problems, depth + 1)
@@ -85,9 +92,9 @@ export function requiredOf(schema: Schema): string[] {
 
 export function propertiesOf(schema: Schema): Record<string, Schema> {
   if (!isRecord(schema.properties)) return {}
-  return Object.fromEntries(
-    Object.entries(schema.properties).filter((pair): pair is [string, Schema] => isRecord(pair[1]))
-  )
+  const usable = (pair: [string, unknown]): pair is [string, Schema] =>
+    isRecord(pair[1]) && pair[0].length <= MAX_NAME && pair[0] !== '__proto__'
+  return Object.fromEntries(Object.entries(schema.properties).filter(usable).slice(0, MAX_PROPERTIES))
 }
 
 export function typesOf(schema: Schema): string[] {
@@ -106,6 +113,9 @@ function isOfType(value: unknown, type: string): boolean {
   return true
 }
 
-function same(a: unknown, b: unknown): boolean {
-  return a === b || JSON.stringify(a) === JSON.stringify(b)
+/** Only lists and objects are compared as text, which takes time with the length of both. */
+function sameAs(value: unknown): (other: unknown) => boolean {
+  const text = typeof value === 'object' ? JSON.stringify(value) : undefined
+  return (other) =>
+    other === value || (text !== undefined && typeof other === 'object' && JSON.stringify(other) === text)
 }

@@ -5,7 +5,7 @@ const QUOTED = /"[^"]*"|“[^”]*”|(?<!\w)'[^']*'(?!\w)/g
 
 /**
  * The sentence without what it may leave out: everything from such a word ("any city but …") to the end of its sentence. A value
- * there must not become a parameter, even if it is the only one.
+ * there must not become a parameter, even if it is the only one. Spaces take its place, so that all positions stay.
  */
 export function withoutExcluded(request: string): string {
   // Same length, so that positions stay; what a quoted text says is data.
@@ -15,8 +15,12 @@ export function withoutExcluded(request: string): string {
   for (const { index } of masked.matchAll(EXCLUDES)) {
     if (index < at) continue
     const end = END.exec(masked.slice(index))
-    kept += request.slice(at, index)
+    // A token goes as a whole: "do.not.txt".
+    let from = index
+    while (from > at && /\S/.test(masked[from - 1] ?? ' ')) from -= 1
+    kept += request.slice(at, from)
     at = end ? index + end.index : request.length
+    kept += ' '.repeat(at - from)
   }
   return kept + request.slice(at)
 }

@@ -1,93 +1,104 @@
-import { propertiesOf, requiredOf, typesOf } from './check-params.ts'
+/**
+ * Fills a tool's missing parameters from the sentence. Invariant: a value is in the sentence, or is a choice or a switch that the
+ * sentence names; what the sentence leaves out is never a value; the caller's values stay.
+ */
+import { isRecord } from '../../lib/is-record.ts'
+import type { Literal } from '../../routing/words/literals.ts'
+import { propertiesOf, requiredOf } from './check-params.ts'
 import { withoutExcluded } from './excluded-values.ts'
+import { fitLiterals, isGiven, type Place, placesOf, type Schema } from './fit-literals.ts'
+import { takeNamed } from './named-values.ts'
+import { wholeLiterals } from './whole-values.ts'
+import { restOf, saidChoices, saidNames, saidSwitches, TAKEN, type ToolWords } from './word-values.ts'
 
-type Schema = Record<string, unknown>
 type Params = Record<string, unknown>
 
-/**
- * Fills a tool's missing parameters from the sentence where that is safe: a value next to the parameter's name; and for tools
- * that only read, the one value of its kind for the one required parameter of that kind. A value that the sentence leaves out is
- * never one.
- */
-export function fillParams(schema: Schema, given: Params, sentence: string, readOnly: boolean): Params {
-  const request = withoutExcluded(sentence)
-  const filled = { ...named(schema, given, request), ...given }
-  if (!readOnly) return requiredOf(schema).every((name) => filled[name] !== undefined) ? filled : given
-  const open = requiredOf(schema).filter((name) => filled[name] === undefined)
-  const used = new Set(Object.values(filled).map(String))
-  const found = findValues(request, used)
-  for (const kind of ['url', 'email', 'path', 'quoted', 'number'] as const) {
-    const values = found[kind]
-    const takers = open.filter(
-      (name) => filled[name] === undefined && takes(propertiesOf(schema)[name] ?? {}, name, kind)
-    )
-    const [value] = values
-    const [taker] = takers
-    if (values.length === 1 && takers.length === 1 && value !== undefined && taker !== undefined) filled[taker] = value
-  }
-  return filled
+export interface FillableTool extends ToolWords {
+  inputSchema: Schema
 }
 
-/** `name=value`, `name: value`, `name "value"`, with the parameter's own name. */
-function named(schema: Schema, given: Params, request: string): Params {
+export interface Filled {
+  params: Params
+  /** Parameters that the sentence does not name: their values were matched by kind and context. */
+  matched: string[]
+  /** Parameters that the sentence names, and whose values have no certain end. */
+  unclear: string[]
+}
+
+export function fillParams(tool: FillableTool, given: Params, request: string): Filled {
+  const { inputSchema } = tool
+  const properties = propertiesOf(inputSchema)
+  const sentence = withoutExcluded(request)
+  const { values: named, unclear, rest } = takeNamed(properties, given, sentence)
+  const params: Params = { ...named, ...given }
+  const matched = matchRest(tool, params, rest)
+  return { params: { ...named, ...matched, ...given }, matched: Object.keys(matched), unclear }
+}
+
+/** Only what the sentence names with the parameter's own name; undefined if that is not all that is required. */
+export function fillNamed(schema: Schema, given: Params, request: string): Params | undefined {
+  const { values } = takeNamed(propertiesOf(schema), given, withoutExcluded(request))
+  const params = { ...values, ...given }
+  return requiredOf(schema).every((name) => isGiven(params, name)) ? params : undefined
+}
+
+function matchRest({ inputSchema, ...tool }: FillableTool, known: Params, sentence: string): Params {
+  const isPlain = (value: unknown) => typeof value !== 'object'
+  const used = new Set(Object.values(known).flat().filter(isPlain).map(String))
+  const own = `${tool.server ?? ''} ${tool.name}`.toLowerCase()
+  // "The context7 library" names the server, not a value.
+  const literals = wholeLiterals(sentence).filter(
+    ({ kind, text }) => !used.has(text) && !(kind === 'id' && own.includes(text.toLowerCase()))
+  )
+  const all = [...literals]
+  const places = placesOf(inputSchema, propertiesOf(inputSchema), known)
   const found: Params = {}
-  for (const [name, property] of Object.entries(propertiesOf(schema))) {
-    if (given[name] !== undefined) continue
-    const word = name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
-    const match = new RegExp(
-      `(?<![\\w-])${word}(?:\\s*[=:]\\s*|\\s+(?=["'“]))(?:"([^"]*)"|'([^']*)'|“([^”]*)”|([^\\s,;]+))`,
-      'i'
-    ).exec(request)
-    if (!match) continue
-    const value = convert(property, match[1] ?? match[2] ?? match[3] ?? match[4]?.replace(/[.!?]$/, '') ?? '')
-    if (value !== undefined) found[name] = value
+  const open = () => places.filter(({ name }) => !isGiven(found, name))
+  Object.assign(found, replacement(sentence, literals, open()))
+  Object.assign(found, fitLiterals(sentence, literals, open()))
+  const plain = mask(sentence, all)
+  Object.assign(found, saidChoices(plain, tool, open()))
+  Object.assign(found, saidSwitches(plain, tool, open()))
+  const taken = all.filter((literal) => !literals.includes(literal))
+  const names = saidNames(plain, tool, open())
+  Object.assign(found, Object.keys(found).length > 0 || isNeeded(names, open()) ? names : {})
+  const missing = open().filter(({ isRequired }) => isRequired)
+  const [only] = missing
+  if (only && missing.length === 1) {
+    const rest = restOf(mask(sentence, taken), tool, only, places)
+    if (rest !== undefined) found[only.name] = rest
   }
   return found
 }
 
-function convert(property: Schema, text: string): unknown {
-  const types = typesOf(property)
-  if (Array.isArray(property.enum)) return property.enum.find((choice) => String(choice) === text)
-  if (types.includes('string') || types.length === 0) return text
-  if (types.includes('number') || types.includes('integer')) {
-    const number = Number(text)
-    const fits = text.trim() !== '' && Number.isFinite(number) && (types.includes('number') || Number.isInteger(number))
-    return fits ? number : undefined
-  }
-  if (types.includes('boolean')) return text === 'true' ? true : text === 'false' ? false : undefined
-  return undefined
+/** Names in plain words are a weak sign: for optional parameters they count only if something else was found too. */
+function isNeeded(names: Params, places: Place[]): boolean {
+  return places.some(({ name, isRequired }) => isRequired && isGiven(names, name))
 }
 
-type Kind = 'url' | 'email' | 'path' | 'quoted' | 'number'
-
-export function findValues(request: string, used: Set<string>): Record<Kind | 'id', (string | number)[]> {
-  let rest = request
-  const take = (pattern: RegExp): string[] => {
-    const values = [...rest.matchAll(pattern)].map((match) => match[1] ?? match[2] ?? match[3] ?? match[0])
-    rest = rest.replace(pattern, ' ')
-    return [...new Set(values)].filter((value) => !used.has(value))
-  }
-  return {
-    quoted: take(/"([^"]+)"|(?<!\w)'([^']+)'(?!\w)|“([^”]+)”/g),
-    url: take(/\bhttps?:\/\/[^\s"'<>]+[^\s"'<>.,;!?)]/g),
-    email: take(/\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b/g),
-    path: take(
-      /(?<![\p{L}\p{N}_/])(?:~|\.{1,2})?\/[\p{L}\p{M}\p{N}_.@+-]+(?:\/[\p{L}\p{M}\p{N}_.@+-]+)*\/?(?<![.,])/gu
-    ),
-    number: take(/(?<![\w.-])-?\d+(?:\.\d+)?(?![\w-]|\.\d)/g).map(Number),
-    // Letters with digits, such as "nginx-123", or a date.
-    id: take(/(?<![\w-])(?=[\w-]*\d)[\w-]*[A-Za-z-][\w-]*/g)
-  }
+function mask(sentence: string, literals: Literal[]): string {
+  let masked = sentence
+  for (const { start, end } of literals) masked = masked.slice(0, start) + TAKEN.repeat(end - start) + masked.slice(end)
+  return masked
 }
 
-/** Quoted text fits any free text; the other kinds only if format or name says so. */
-function takes(property: Schema, name: string, kind: Kind): boolean {
-  const types = typesOf(property)
-  if (kind === 'number') return types.includes('number') || types.includes('integer')
-  if (!types.includes('string') || Array.isArray(property.enum)) return false
-  const { format } = property
-  if (kind === 'quoted') return format === undefined
-  if (kind === 'url') return format === 'uri' || /ur[il]$/i.test(name)
-  if (kind === 'email') return format === 'email' || /e?mail/i.test(name)
-  return /(path|file|dir|folder|directory)(name)?$/i.test(name)
+/** "Replace A with B" for a list of `{old…, new…}`. */
+function replacement(sentence: string, literals: Literal[], places: Place[]): Params {
+  const quoted = literals.filter(({ kind }) => kind === 'quoted')
+  const [old, next] = quoted
+  if (!old || !next || quoted.length !== 2) return {}
+  if (!/^\s*(?:with|to|by|->|→)\s*$/i.test(sentence.slice(old.end, next.start))) return {}
+  const found: Params = {}
+  for (const { name, property, isRequired } of places) {
+    const items = isRequired && isRecord(property.items) ? property.items : {}
+    const names = Object.keys(propertiesOf(items))
+    const [before, after] = [/^(?:old|from|search|find)/i, /^(?:new|to|replace)/i].map((is) =>
+      names.filter((one) => is.test(one))
+    )
+    if (before?.length !== 1 || after?.length !== 1 || before[0] === undefined || after[0] === undefined) continue
+    found[name] = [{ [before[0]]: old.text, [after[0]]: next.text }]
+  }
+  if (Object.keys(found).length !== 1) return {}
+  for (const literal of [old, next]) literals.splice(literals.indexOf(literal), 1)
+  return found
 }

@@ -10,7 +10,7 @@ import type { CallContext } from '../asking/tool-request.ts'
 import type { GatewayServices } from '../gateway-services.ts'
 import { checkParams, type ParamsProblem, propertiesOf } from './check-params.ts'
 import { withoutExcluded } from './excluded-values.ts'
-import { fillParams } from './fill-params.ts'
+import { type Filled, fillNamed, fillParams } from './fill-params.ts'
 
 type Params = Record<string, unknown>
 
@@ -18,6 +18,10 @@ export interface ResolvedParams {
   params: Params
   problems: ParamsProblem[]
   filledBy?: Record<string, 'rules' | 'sampling' | 'model'>
+  /** Parameters whose values the rules matched by kind and context, not by the parameter's name. */
+  matched?: string[]
+  /** Parameters that the sentence names, and whose values have no certain end. */
+  unclear?: string[]
   /** Values for a write that are not in the sentence: a person must approve them. */
   requiresApproval?: true
 }
@@ -37,10 +41,10 @@ export async function resolveParams(
   context: CallContext
 ): Promise<ResolvedParams> {
   if (request === undefined) return { params: given, problems: checkParams(tool.inputSchema, given) }
-  const ruled = fillParams(tool.inputSchema, given, request, isRead)
+  const { params: ruled, matched, unclear } = fillByRules(core, { server, tool, isRead }, given, request, context)
   const byRules = Object.keys(ruled).filter((name) => !Object.hasOwn(given, name))
   const problems = checkParams(tool.inputSchema, ruled)
-  const settled = { params: ruled, problems, ...marked(byRules, 'rules') }
+  const settled = { params: ruled, problems, matched, unclear, ...marked(byRules, 'rules') }
   const wrong = new Set(problems.map(({ path }) => path.split(/[.[]/)[0] ?? ''))
   // The caller must correct their own mistakes.
   if (problems.length === 0 || [...wrong].some((name) => Object.hasOwn(given, name))) return settled
@@ -62,6 +66,20 @@ export async function resolveParams(
   const added = news.map(([name]) => name)
   const filledBy = { ...marked(ruledRight, 'rules').filledBy, ...marked(added, written.by).filledBy }
   return { params, problems: [], filledBy, ...(isGuess ? { requiresApproval: true } : {}) }
+}
+
+/** For a tool that may write, a model reads a sentence better than the rules; without one, what they match is shown first. */
+function fillByRules(
+  core: GatewayServices,
+  { server, tool, isRead }: { server: string; tool: StoredTool; isRead: boolean },
+  given: Params,
+  request: string,
+  { prompter }: CallContext
+): Filled {
+  const hasModel = (prompter?.write ?? core.writeText) !== undefined
+  if (!isRead && hasModel)
+    return { params: fillNamed(tool.inputSchema, given, request) ?? given, matched: [], unclear: [] }
+  return fillParams({ ...tool, server }, given, request)
 }
 
 function marked(names: string[], by: 'rules' | 'sampling' | 'model'): Pick<ResolvedParams, 'filledBy'> {

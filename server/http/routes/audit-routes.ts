@@ -7,7 +7,7 @@ import { proofOf, type SessionDirectory } from './session-routes.ts'
 
 export interface AuditReader {
   read(query: AuditQuery, allowed: (entry: AuditEntry) => boolean): Pick<AuditReply, 'entries' | 'next'>
-  /** What a call of a chat was about, from the log of its session. The reader must be allowed to open that. */
+  /** A line about a call of a chat, from the log of its session. The reader must be allowed to open that session. */
   about(entry: AuditEntry): Promise<string | undefined>
   /** The name of the owner in the audit log, from the cookies of the request. */
   ownerOf: OwnerOf
@@ -16,7 +16,7 @@ export interface AuditReader {
 
 type Sessions = Pick<SessionDirectory, 'check'>
 
-/** With a text to find, so many entries are looked at for one reply, in one pass: each pass reads the log from its end. */
+/** Maximum number of entries that a text search reads for one reply, in one pass: each pass reads the log from its end. */
 const MAX_SEARCHED = 4000
 
 /** The audit log. Everyone with access sees the rows of the gateway; only the owner sees those of a chat. */
@@ -35,7 +35,7 @@ export function registerAuditRoutes(server: FastifyInstance, audit: AuditReader,
   })
 }
 
-/** What a call was about is not in the audit log, so a text can only be found in completed entries. */
+/** The audit log does not say what a call was about, so a text can only be found in completed entries. */
 async function find(
   query: AuditQuery,
   read: (query: AuditQuery) => Pick<AuditReply, 'entries' | 'next'>,

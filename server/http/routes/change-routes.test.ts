@@ -98,11 +98,11 @@ it('undoes one version or all since, only as the person saw it, and the revert i
   expect(filesNow()).toEqual({ a: 'one' })
   const [newest] = (await json<VersionsReply>('')).versions
   expect(newest).toMatchObject({
-    changeId: undone?.changeId,
+    changeId: undone?.id,
     about: { by: 'revert', of: 'call:c2', scope: 'since' },
     total: 2
   })
-  const again = await plan(undone?.changeId ?? '', 'one')
-  await revert({ changeId: undone?.changeId ?? '', hash: again.hash, paths: ['b'] })
+  const again = await plan(undone?.id ?? '', 'one')
+  await revert({ changeId: undone?.id ?? '', hash: again.hash, paths: ['b'] })
   expect(filesNow()).toEqual({ a: 'one', b: 'two' })
 })

@@ -1,8 +1,8 @@
-import { basename } from 'node:path/posix'
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import { AppError } from '../../lib/errors.ts'
 import type { WorkspaceHistory } from '../../sessions/files/workspace-history.ts'
+import { asDownload } from '../download-name.ts'
 import { proofOf, type SessionDirectory } from './session-routes.ts'
 
 const MAX_ID_CHARS = 260
@@ -48,12 +48,11 @@ export function registerChangeRoutes(
     const path = text(request.query.path, 'path', MAX_PATH_CHARS)
     const side = choice(request.query.side, 'side', ['before', 'after'])
     const { size, chunks } = await history.content(id, changeId, path, side)
-    const name = encodeURIComponent(basename(path).replaceAll('\0', '').toWellFormed())
     // Never let the browser render it: a file from the sandbox is hostile, and this is our origin.
     return reply
       .header('content-type', 'application/octet-stream')
       .header('x-content-type-options', 'nosniff')
-      .header('content-disposition', `attachment; filename*=UTF-8''${name}`)
+      .header('content-disposition', asDownload(path))
       .header('content-length', size)
       .send(Readable.from(chunks))
   })

@@ -53,6 +53,11 @@ const FORMATS: Record<string, Format> & { md: Format } = {
   }
 }
 
+/** Without previews: the output of a call that was kept is its result, and nobody else may see that of another. */
+function decidedCalls({ calls }: Transcript): Transcript['calls'] {
+  return Object.fromEntries(Object.entries(calls).map(([callId, { preview: _, ...call }]) => [callId, call]))
+}
+
 interface ExportOptions {
   importConversation: ImportConversation
   addressOf: AddressOf
@@ -88,7 +93,8 @@ export function registerExport(
   server.get<ExportRoute>('/api/sessions/:id/export', async (request, reply) => {
     const { id } = request.params
     await sessions.check(id, proofOf(request))
-    const [summary, conversation] = await Promise.all([sessions.summary(id), transcript(id)])
+    const [summary, whole] = await Promise.all([sessions.summary(id), transcript(id)])
+    const conversation = { ...whole, calls: decidedCalls(whole) }
     const { format: wanted = 'md' } = request.query
     const format = Object.hasOwn(FORMATS, wanted) ? (FORMATS[wanted] ?? FORMATS.md) : FORMATS.md
     const read = (file: string) => attachments.read(id, file)

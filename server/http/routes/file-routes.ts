@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
-import { basename } from 'node:path/posix'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { EDIT_BYTES } from '../../../contract/rest.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { WorkspaceTransfer } from '../../sessions/files/workspace-transfer.ts'
+import { asDownload } from '../download-name.ts'
 import { proofOf, type SessionDirectory } from './session-routes.ts'
 
 const MAX_PATH_CHARS = 4096
@@ -38,7 +38,7 @@ export function registerFileRoutes(
     // Never let the browser render it: a file from the sandbox is hostile, and this is our origin.
     return reply
       .header('content-type', 'application/octet-stream')
-      .header('content-disposition', `attachment; filename*=UTF-8''${encodeURIComponent(basename(path))}`)
+      .header('content-disposition', asDownload(path))
       .header('content-length', size)
       .send(small ?? Readable.from(chunks))
   })

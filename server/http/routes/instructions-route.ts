@@ -12,7 +12,7 @@ interface InstructionsOptions {
   logger: Logger
 }
 
-/** What the person of this browser tells the model in all their sessions. */
+/** Instructions of this browser's person to the model, for all their sessions. */
 export function registerInstructions(server: FastifyInstance, options: InstructionsOptions): void {
   const { instructions, sessions, logger } = options
   server.get('/api/instructions', async (request): Promise<InstructionsReply> => {

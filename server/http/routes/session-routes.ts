@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { AppError } from '../../lib/errors.ts'
+import { AppError, isAppError } from '../../lib/errors.ts'
 import { isRecord } from '../../lib/is-record.ts'
 import { OWNER_COOKIE, readCookie } from '../../lib/web/browser-proof.ts'
 import type { AddressOf } from '../../lib/web/client-address.ts'
@@ -10,7 +10,7 @@ import type { SessionDirectory as Directory, SessionChange } from '../../session
 
 export type SessionDirectory = Pick<
   Directory,
-  'open' | 'check' | 'list' | 'ids' | 'summary' | 'change' | 'hide' | 'restore' | 'destroy'
+  'open' | 'check' | 'checkDeleted' | 'list' | 'ids' | 'summary' | 'change' | 'hide' | 'restore' | 'destroy'
 >
 
 const MAX_LISTED = 1000
@@ -66,15 +66,19 @@ export function registerSessionRoutes(
   type Deletion = WithId & { Querystring: { undo?: string } }
   server.delete<Deletion>('/api/sessions/:id', async (request, reply) => {
     const { id } = request.params
-    await sessions.check(id, proofOf(request))
-    if (request.query.undo === 'true') await sessions.hide(id)
-    else await sessions.destroy(id)
+    const isForGood = request.query.undo !== 'true'
+    await sessions.check(id, proofOf(request)).catch(async (error) => {
+      if (!isForGood || !isAppError(error, 'unknown_session')) throw error
+      await sessions.checkDeleted(id, proofOf(request))
+    })
+    if (isForGood) await sessions.destroy(id)
+    else await sessions.hide(id)
     return reply.code(204).send()
   })
 
   server.post<WithId>('/api/sessions/:id/restore', async (request) => {
     const { id } = request.params
-    await sessions.check(id, proofOf(request))
+    await sessions.checkDeleted(id, proofOf(request))
     await sessions.restore(id)
     return sessions.summary(id)
   })

@@ -1,4 +1,4 @@
-import { existsSync, utimesSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { discard, temporaryFolder } from '../../../tests/support/temporary-folder.ts'
@@ -29,9 +29,36 @@ it('waits for no process that died long ago, and frees it after a failure', asyn
   expect(await withFileLock(file, 5000, async () => 'done')).toBe('done')
 })
 
-it('gives up on those who never let it go', async () => {
+it('gives up if another process never releases the lock', async () => {
   const file = join(dir, 'c.lock')
+  const renew = setInterval(() => writeFileSync(file, 'held'), 5)
   writeFileSync(file, 'held')
-  utimesSync(file, Date.now(), Date.now() / 1000 + 3600)
   await expect(withFileLock(file, 50, async () => {})).rejects.toMatchObject({ code: 'deadline_exceeded' })
+  clearInterval(renew)
+})
+
+// Checked: if only the age counts, the job runs after the deadline or never.
+it.each([
+  ['a folder', (file: string) => mkdirSync(file)],
+  ['a link to nothing', (file: string) => symlinkSync('nowhere', file)],
+  ['a link to a file in use', (file: string) => symlinkSync(process.execPath, file)],
+  [
+    'from the future',
+    (file: string) => {
+      writeFileSync(file, '')
+      utimesSync(file, 0, Date.now() / 1000 + 3600)
+    }
+  ]
+])('does not wait for what is %s', async (what, plant) => {
+  const file = join(dir, `${what}.lock`)
+  plant(file)
+  // With so long a patience, the test would time out.
+  expect(await withFileLock(file, 600_000, async () => 'done')).toBe('done')
+  expect(existsSync(process.execPath)).toBe(true)
+})
+
+it('names a folder that it can not remove, at once', async () => {
+  const file = join(dir, 'full.lock')
+  mkdirSync(join(file, 'x'), { recursive: true })
+  await expect(withFileLock(file, 600_000, async () => {})).rejects.toThrow(`${file} is a folder`)
 })

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { lstatSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { AppError, hasCode } from '../errors.ts'
 
@@ -7,14 +7,15 @@ const LOOK_AGAIN_MS = 25
 
 /**
  * Runs a job while no other process runs one with the same lock file. A file older than `staleMs` is of a process that died: a job
- * must end before. Two that find the same dead one's at the same instant may both go on.
+ * must end before. What is no file, or from the future, is nobody's lock. Two that find the same dead one's at the same instant may both
+ * go on.
  */
 export async function withFileLock<T>(file: string, staleMs: number, job: () => Promise<T>): Promise<T> {
   const mine = randomUUID()
   const until = Date.now() + 2 * staleMs
   while (!take(file, mine)) {
     if (Date.now() > until) throw new AppError('timeout', 'deadline_exceeded', `Others have held ${file} for too long.`)
-    if (isStale(file, staleMs)) rmSync(file, { force: true })
+    if (isStale(file, staleMs)) removeLock(file)
     else await delay(LOOK_AGAIN_MS)
   }
   try {
@@ -35,8 +36,19 @@ function take(file: string, text: string): boolean {
 }
 
 function isStale(file: string, staleMs: number): boolean {
-  const stat = statSync(file, { throwIfNoEntry: false })
-  return stat !== undefined && Date.now() - stat.mtimeMs > staleMs
+  const stat = lstatSync(file, { throwIfNoEntry: false })
+  return stat !== undefined && (!stat.isFile() || Math.abs(Date.now() - stat.mtimeMs) > staleMs)
+}
+
+function removeLock(file: string): void {
+  const isFolder = lstatSync(file, { throwIfNoEntry: false })?.isDirectory() ?? false
+  try {
+    if (isFolder) rmdirSync(file)
+    else rmSync(file, { force: true })
+  } catch (error) {
+    if (!isFolder || hasCode(error, 'ENOENT')) throw error
+    throw new AppError('unavailable', 'file_unwritable', `${file} is a folder in the place of a lock file: remove it.`)
+  }
 }
 
 function readOr(file: string): string | undefined {

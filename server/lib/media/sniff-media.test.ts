@@ -40,7 +40,7 @@ describe('what a file is', () => {
     expect(sniffMedia(Buffer.from('%PDF-1.7\n'))).toEqual({ mediaType: 'application/pdf' })
   })
 
-  // Checked: without the limits, a bomb is an image.
+  // Checked: without the limits, a decompression bomb is accepted as an image.
   it.each([
     ['SVG', Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>')],
     ['HTML', Buffer.from('<html>')],

@@ -1,4 +1,4 @@
-/** What a file is, from its first bytes. Names and announced types are hostile and count for nothing. */
+/** Detects the type of a file from its first bytes. Names and announced types are hostile and are ignored. */
 
 export interface MediaInfo {
   mediaType: 'image/png' | 'image/jpeg' | 'image/gif' | 'image/webp' | 'application/pdf'

@@ -21,7 +21,7 @@ KIND[QUOTE] = STRING
 
 /**
  * JSON.parse for bytes written by an attacker: bounds depth and number of values before it builds any (JSON.parse itself takes
- * millions of levels, and whoever recurses into the result overflows), and drops `__proto__` keys. Throws SyntaxError.
+ * millions of levels, and code that recurses into the result overflows its stack), and drops `__proto__` keys. Throws SyntaxError.
  */
 export function parseHostileJson(bytes: Buffer): unknown {
   checkShape(bytes)

@@ -25,6 +25,7 @@ export class LineReader {
   #buffer: Buffer = Buffer.alloc(0)
   #length = 0
   #overflow: Overflow | null = null
+  #expected: Expected | null = null
 
   constructor(maxBytes: number, sink: LineSink) {
     this.#maxBytes = maxBytes
@@ -34,6 +35,10 @@ export class LineReader {
   push(chunk: Buffer): void {
     let offset = 0
     while (offset < chunk.length) {
+      if (this.#expected) {
+        offset += this.#fill(this.#expected, chunk.subarray(offset))
+        continue
+      }
       const newline = chunk.indexOf(NEWLINE, offset)
       if (newline === -1) {
         this.#keep(chunk.subarray(offset))
@@ -42,6 +47,23 @@ export class LineReader {
       this.#finish(chunk.subarray(offset, newline))
       offset = newline + 1
     }
+  }
+
+  /** The next bytes after this line are no lines. Call it from `line`. */
+  expect(bytes: number, done: (content: Buffer) => void): void {
+    if (bytes === 0) done(Buffer.alloc(0))
+    else this.#expected = { content: Buffer.allocUnsafeSlow(bytes), length: 0, done }
+  }
+
+  /** Returns how many of the bytes it took. */
+  #fill(expected: Expected, bytes: Buffer): number {
+    const { content, done } = expected
+    const taken = bytes.copy(content, expected.length)
+    expected.length += taken
+    if (expected.length < content.length) return taken
+    this.#expected = null
+    done(content)
+    return taken
   }
 
   #finish(rest: Buffer): void {
@@ -84,6 +106,13 @@ export class LineReader {
     this.#buffer.copy(bigger, 0, 0, this.#length)
     this.#buffer = bigger
   }
+}
+
+/** Bytes after a line, as far as they have come. */
+interface Expected {
+  content: Buffer
+  length: number
+  done: (content: Buffer) => void
 }
 
 /** Both ends of a line that is being thrown away. */

@@ -2,7 +2,7 @@ import { AppError } from '../errors.ts'
 import { cancelled } from './cancelled.ts'
 
 export interface DeadlineOptions {
-  /** What is waited for, as it should stand in the message: "the container engine to start a container". */
+  /** Name of the awaited thing, as it should appear in the message: "the container engine to start a container". */
   what: string
   ms: number
   signal?: AbortSignal | undefined
@@ -29,7 +29,7 @@ export async function withDeadline<T>(options: DeadlineOptions, work: (signal: A
   try {
     return await Promise.race([work(controller.signal), stopped])
   } catch (error) {
-    // What failed is over, also what the work left half-way: a request that was refused may still hold its socket.
+    // Cancel the rest of the failed work: a request that was refused may still hold its socket.
     controller.abort(error)
     throw error
   } finally {

@@ -4,7 +4,7 @@ import { PacedJob } from './paced-job.ts'
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-it('is done at once after a time of quiet, and ever less often for who never stops asking', async () => {
+it('runs at once after a quiet time, and less and less often while requests keep coming', async () => {
   let done = 0
   const job = new PacedJob(async () => void done++, { firstMs: 1000, maxMs: 30_000 })
   const askFor = async (seconds: number) => {
@@ -18,7 +18,7 @@ it('is done at once after a time of quiet, and ever less often for who never sto
   expect(await askFor(0.5)).toBe(1)
   expect(await askFor(59)).toBeLessThan(7)
   expect(await askFor(300)).toBeLessThan(11)
-  // What was asked for is done, and then nothing more.
+  // The requested work is done, and nothing after it.
   await vi.advanceTimersByTimeAsync(100_000)
   const before = done
   await vi.advanceTimersByTimeAsync(100_000)
@@ -26,7 +26,7 @@ it('is done at once after a time of quiet, and ever less often for who never sto
   expect(await askFor(0.5)).toBe(1)
 })
 
-it('is not done twice at a time, and once more for who asked meanwhile', async () => {
+it('never runs twice at a time, and runs once more for requests that came meanwhile', async () => {
   const ends: (() => void)[] = []
   const job = new PacedJob(() => new Promise<void>((end) => ends.push(end)), { firstMs: 10, maxMs: 100 })
   job.ask()

@@ -45,7 +45,7 @@ export function isLoopbackHost(host: string | undefined): boolean {
   return /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
 }
 
-/** Whether the browser speaks TLS, to us or to the proxy in front. Whoever lies here only changes the names of their own cookies. */
+/** Whether the browser speaks TLS, to us or to the proxy in front. A client that lies here only changes the names of its own cookies. */
 export function isSecure(headers: IncomingMessage['headers']): boolean {
   return (
     String(headers['x-forwarded-proto'] ?? '')

@@ -1,6 +1,6 @@
-/** What /proc says about the sockets of this machine and the processes that have them open. Says nothing where there is no /proc. */
+/** Reads from /proc which sockets this machine has and which processes have them open. Finds nothing where there is no /proc. */
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import { isIPv6, SocketAddress } from 'node:net'
+import { BlockList, isIP, isIPv6, SocketAddress } from 'node:net'
 import { endianness, networkInterfaces } from 'node:os'
 
 export interface LocalSocket {
@@ -52,7 +52,32 @@ export function plainAddress(address: string): string {
 export function isOwnAddress(address: string): boolean {
   const plain = plainAddress(address)
   if (plain === '::1' || plain === '::' || /^(127|0)\./.test(plain)) return true
-  return Object.values(networkInterfaces()).some((list) => list?.some((one) => plainAddress(one.address) === plain))
+  if (Object.values(networkInterfaces()).some((list) => list?.some((one) => plainAddress(one.address) === plain)))
+    return true
+  const routes = localRoutes(textOf('/proc/net/fib_trie'), textOf('/proc/net/ipv6_route'))
+  return isIP(plain) !== 0 && routes.check(plain, isIPv6(plain) ? 'ipv6' : 'ipv4')
+}
+
+const RTF_LOCAL = 0x80000000
+
+/**
+ * Whole networks can be routed to this machine without an address on any interface (`ip route add local 203.0.113.0/24 dev lo`). Takes
+ * the kernel's tables of routes for IPv4 and IPv6.
+ */
+export function localRoutes(fibTrie: string, ipv6Routes: string): BlockList {
+  const routes = new BlockList()
+  let address = ''
+  for (const line of fibTrie.split('\n')) {
+    address = /\|-- ([\d.]+)$/.exec(line)?.[1] ?? address
+    const prefix = /\/(\d+) \w+ LOCAL$/.exec(line)?.[1]
+    if (prefix !== undefined) routes.addSubnet(address, Number(prefix), 'ipv4')
+  }
+  for (const line of ipv6Routes.split('\n')) {
+    const [to = '', prefix = '', , , , , , , flags = ''] = line.split(/\s+/)
+    if (!/^[0-9a-f]{32}$/.test(to) || (Number.parseInt(flags, 16) & RTF_LOCAL) === 0) continue
+    routes.addSubnet(to.match(/.{4}/g)?.join(':') ?? '', Number.parseInt(prefix, 16), 'ipv6')
+  }
+  return routes
 }
 
 /** The processes that have the socket open, as far as we may see. */

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { RateLimit } from './rate-limit.ts'
 
-it('lets so many through in a window, for each key alone, and says when there is room again', () => {
+it('lets up to the limit through in a window, for each key alone, and says when to come back', () => {
   const limit = new RateLimit(2, 1000)
   expect([limit.tryTake('a', 0), limit.tryTake('a', 1), limit.tryTake('b', 2)]).toEqual([0, 0, 0])
   expect([limit.tryTake('a', 3), limit.tryTake('a', 999), limit.tryTake('b', 999)]).toEqual([997, 1, 0])

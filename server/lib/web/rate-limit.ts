@@ -46,7 +46,7 @@ export class RateLimit {
     if (waitMs > 0) throw tooFast(what, waitMs)
   }
 
-  /** What was taken has come to nothing: it does not count. */
+  /** Returns one unit that was taken but not used. */
   giveBack(key: string): void {
     const window = this.#windows.get(key)
     if (window && window.count > 0) window.count -= 1

@@ -17,7 +17,7 @@ const THEN = /(?:,(?: and)?| and) then /i
 const NAME = `("[^"]+"|'[^']+'|\`[^\`]+\`|[^\\s:"'\`][^\\s:]*)`
 const A_FILE = '(?:(?:a|an|the)\\s+)?(?:(?:new|empty)\\s+)*(?:file\\s+)?(?:(?:called|named)\\s+)?'
 
-/** Of one line; what follows belongs to the last one. */
+/** Maximum number of steps in one line. The text after them belongs to the last step. */
 const MAX_STEPS = 20
 
 type Rule = [pattern: RegExp, read: (groups: string[]) => DemoRequest]

@@ -1,4 +1,5 @@
 /** How the files of a conversation are shown to a model: as files if it takes them, as text otherwise. */
+import { createHash } from 'node:crypto'
 import type { LanguageModelV4FilePart, LanguageModelV4TextPart } from '@ai-sdk/provider'
 import type { ProviderId } from '../models-options.ts'
 import type { ChatFile, ChatMessage, ModelInputs, StepRequest } from '../port.ts'
@@ -13,7 +14,7 @@ export interface ShownFiles {
   ids: string[]
 }
 
-/** What one vendor or another refuses, and with it the whole conversation. */
+/** Limits for files. Some vendors refuse larger ones, and with them the whole conversation. */
 const MAX_IMAGE_BYTES = 3_900_000
 const MAX_SIDE = 8000
 const MAX_PDF_BYTES = 12_000_000
@@ -85,13 +86,16 @@ function reasonAgainst(
   return isTooLarge ? 'is too large to be shown to you: make a smaller version of it to look at' : undefined
 }
 
+/** The file is hostile text. No file can contain a hash of itself, so it can't imitate its last line. The same in every request, for caches. */
 function asText({ name }: ChatFile, data: Uint8Array): Part {
   const text = new TextDecoder().decode(data).toWellFormed()
-  return { type: 'text', text: `[The file "${name}" begins here:]\n${text}\n[The file "${name}" ends here.]` }
+  const mark = createHash('sha256').update(data).digest('hex').slice(0, 24)
+  const file = `The file ${JSON.stringify(name)}`
+  return { type: 'text', text: `[${file} begins here, up to the mark ${mark}:]\n${text}\n[${file} ends here. ${mark}]` }
 }
 
 function inWords({ name, mediaType }: ChatFile, why: string): LanguageModelV4TextPart {
-  return { type: 'text', text: `["${name}" (${mediaType}) ${why}.]` }
+  return { type: 'text', text: `[${JSON.stringify(name)} (${mediaType}) ${why}.]` }
 }
 
 function filesOf(message: ChatMessage): ChatFile[] {

@@ -19,7 +19,7 @@ const MAX_MODELS = 1000
  */
 export class RejectedOptions {
   readonly #known = new Map<string, Set<Option>>()
-  /** What to remember if a request without an option works. */
+  /** Options that were left out of a request. If that request works, they are remembered as rejected. */
   readonly #suspected = new WeakMap<StepRequest, Option[]>()
 
   leaveOut(request: StepRequest): StepRequest {

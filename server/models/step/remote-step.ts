@@ -29,7 +29,7 @@ export interface RemoteStep {
   timeouts: ModelTimeouts
   maxTries: number
   rejected: RejectedOptions
-  /** What the model takes; undefined if nobody knows. */
+  /** The kinds of input that the model accepts; undefined if unknown. */
   inputs: ModelInputs | undefined
   refusedFiles: RefusedFiles
   logger: Logger

@@ -3,7 +3,7 @@
 import type { NearWords } from '../words/near-words.ts'
 import { WEAK_WORDS } from '../words/stop-words.ts'
 import { relatedTerms, rephrase } from '../words/synonyms.ts'
-import { pairsOf, termOf, terms } from '../words/words.ts'
+import { compoundsOf, pairsOf, termOf, terms } from '../words/words.ts'
 import type { Clause } from './clauses.ts'
 import type { LexicalIndex } from './lexical-index.ts'
 
@@ -31,6 +31,8 @@ export interface Concept {
   /** Rarity of the word itself; its variants never count for more. */
   idf: number
   variants: Variant[]
+  /** The word only specifies the next one, and the index knows both together: "knowledge" in "knowledge graph". */
+  compound?: string | undefined
 }
 
 function requestTerms(text: string): string[] {
@@ -78,14 +80,29 @@ export function createConceptReader(index: LexicalIndex, nearWords: NearWords) {
     const found = requestTerms(text)
     const askedTerms = new Set(clauses.filter(({ asks }) => asks).flatMap((clause) => requestTerms(clause.text)))
     const concepts: Concept[] = []
+    const compounds = new Map(
+      compoundsOf(rephrase(text), MAX_TERMS).flatMap(([first, second]) => {
+        const pair = `${first} ${second}`
+        return index.has(pair) ? [[first, pair]] : []
+      })
+    )
     for (const pair of pairsOf(found)) {
-      if (index.has(pair))
+      // In "search the knowledge graph", nobody searches knowledge.
+      const second = pair.slice(pair.indexOf(' ') + 1)
+      const isBroken = compounds.has(second) && !compounds.has(pair.slice(0, pair.indexOf(' ')))
+      if (index.has(pair) && !isBroken)
         concepts.push({ term: pair, weight: PAIR, idf: index.idf(pair), variants: [{ term: pair, weight: 1 }] })
     }
     for (const [term, count] of countTerms(found)) {
       const background = askedTerms.size > 0 && !askedTerms.has(term) ? BACKGROUND : 1
       const weight = (WEAK_TERMS.has(term) ? WEAK : 1) * (1 + Math.log(count)) * background
-      concepts.push({ term, weight, idf: index.idf(term), variants: remembered(term) })
+      concepts.push({
+        term,
+        weight,
+        idf: index.idf(term),
+        variants: remembered(term),
+        compound: count === 1 ? compounds.get(term) : undefined
+      })
     }
     return concepts
   }

@@ -8,6 +8,8 @@ const NAME_COVERAGE = 0.35
 /** The other tools of a server add a little to a tool's score: "Search by name" of a football server. */
 const SERVER = 0.15
 const BEST_CLAUSE = 1.6
+/** For a tool that has a word of the request, but not the compound that the word is part of there. */
+const APART = 0.65
 const BACKGROUND = 0.85
 /** A server that matches several clauses of a request is more likely to be meant by each of them. */
 const COHERENCE = 0.6
@@ -22,20 +24,29 @@ export interface LexicalScores {
   nameCoverage: Float64Array
   /** The request's weight: the score of a tool that has all its words. */
   mass: number
-  /** Share of it in words that the index has, or has related words for. */
+  /** The part of `mass` in words that the index has, or has related words for. */
   known: number
   concepts: number
   /** Number of things that the request asks for. */
   asks: number
+  /** Number of clauses of the request; 0 if it has only one. */
+  clauses: number
 }
 
-function addGains(into: LexicalScores, { slots, score, cover, name }: Gains, weight: number): void {
+/** `together` are the tools that have the word's compound; the others are about something else, and are not named by it. */
+function addGains(
+  into: LexicalScores,
+  { slots, score, cover, name }: Gains,
+  weight: number,
+  together: ReadonlySet<number> | undefined
+): void {
   for (let at = 0; at < slots.length; at += 1) {
     const slot = slots[at] ?? 0
     if (into.score[slot] === 0) into.touched.push(slot)
-    into.score[slot] = (into.score[slot] ?? 0) + (score[at] ?? 0) * weight
+    const isApart = together !== undefined && !together.has(slot)
+    into.score[slot] = (into.score[slot] ?? 0) + (score[at] ?? 0) * weight * (isApart ? APART : 1)
     into.coverage[slot] = (into.coverage[slot] ?? 0) + (cover[at] ?? 0) * weight
-    into.nameCoverage[slot] = (into.nameCoverage[slot] ?? 0) + (name[at] ?? 0)
+    into.nameCoverage[slot] = (into.nameCoverage[slot] ?? 0) + (isApart ? 0 : (name[at] ?? 0))
   }
 }
 
@@ -51,7 +62,8 @@ export function createLexicalScorer(index: LexicalIndex, readConcepts: ReadConce
       mass: 0,
       known: 0,
       concepts: concepts.length,
-      asks: 1
+      asks: 1,
+      clauses: 0
     }
     const servers = new Float64Array(index.servers)
     let known = 0
@@ -59,7 +71,9 @@ export function createLexicalScorer(index: LexicalIndex, readConcepts: ReadConce
       scores.mass += concept.weight * concept.idf
       const gains = gainsFor.get(concept.term) ?? gainsOf(concept)
       gainsFor.set(concept.term, gains)
-      addGains(scores, gains, concept.weight)
+      const { compound } = concept
+      const together = compound === undefined ? undefined : new Set(index.posting(compound)?.slots)
+      addGains(scores, gains, concept.weight, together)
       gains.servers.forEach((server, at) => {
         servers[server] = (servers[server] ?? 0) + (gains.serverScore[at] ?? 0) * concept.weight
       })
@@ -81,6 +95,7 @@ export function createLexicalScorer(index: LexicalIndex, readConcepts: ReadConce
     const known = new Map<string, Gains>()
     const whole = scoreConcepts(readConcepts(request, clauses), known)
     if (clauses.length === 0) return whole
+    whole.clauses = clauses.length
     whole.asks = Math.max(1, clauses.filter(({ asks }) => asks).length)
     const best = new Float64Array(index.tools.length)
     const servers = new Map<string, number>()

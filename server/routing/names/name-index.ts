@@ -30,6 +30,8 @@ export function createNameIndex() {
     removeServer: (server: string) => take(servers, nameKey(server), server),
     addTool: (name: string, slot: number) => put(tools, nameKey(name), slot),
     removeTool: (name: string, slot: number) => take(tools, nameKey(name), slot),
+    /** Whether a text as a whole is the name of a tool or a server. */
+    has: (text: string) => tools.has(nameKey(text)) || servers.has(nameKey(text)),
     named(request: string): Named {
       const named: Named = { tools: new Set(), servers: new Set(), maybeTools: new Set(), maybeServers: new Set() }
       for (const mention of findMentions(request, (key) => tools.has(key) || servers.has(key))) sort(mention, named)

@@ -17,8 +17,10 @@ const NEIGHBOURS = 30
 /** Words in this many past requests, and in this share of them, don't distinguish neighbours but cost most of the time. */
 const MANY = 100
 const COMMON = 0.1
-/** This many uses of a tool count half: a single past request must not outweigh the words. */
+/** This many uses of a tool count half. */
 const FEW = 2
+/** From this many uses of a tool on, its past requests count in full beside the words. */
+const ENOUGH = 3
 /** The linear model is trained again when this share of the examples is new. */
 const NEW_SHARE = 0.1
 /** Takes a few milliseconds; calls are served in between. */
@@ -35,6 +37,8 @@ export interface UsageOpinion {
   byTool: Map<string, UsageEvidence>
   /** Similarity of the nearest past request, 0 to 1: how much weight all this deserves. */
   nearest: number
+  /** How often its tool was used, 0 to 1: a single past request must not outweigh the words. */
+  support: number
 }
 
 /** Shared weight per example, beginning with the oldest. */
@@ -63,7 +67,11 @@ function shortlist(dots: Float64Array): number[] {
   return found
 }
 
-function vote(store: UsageStore, dots: Float64Array, norm: number): { votes: Map<UsedTool, number>; nearest: number } {
+function vote(
+  store: UsageStore,
+  dots: Float64Array,
+  norm: number
+): Pick<UsageOpinion, 'nearest' | 'support'> & { votes: Map<UsedTool, number> } {
   const near: { at: number; tool: UsedTool; similarity: number }[] = []
   for (const at of shortlist(dots)) {
     const entry = store.entry(store.firstId + at)
@@ -75,7 +83,8 @@ function vote(store: UsageStore, dots: Float64Array, norm: number): { votes: Map
   const sum = voters.reduce((total, { similarity }) => total + similarity ** 3, 0)
   const votes = new Map<UsedTool, number>()
   for (const { tool, similarity } of voters) votes.set(tool, (votes.get(tool) ?? 0) + similarity ** 3 / sum)
-  return { votes, nearest: Math.min(1, near[0]?.similarity ?? 0) }
+  const support = Math.min(1, (near[0]?.tool.examples ?? 0) / ENOUGH)
+  return { votes, nearest: Math.min(1, near[0]?.similarity ?? 0), support }
 }
 
 /** When the next slice of training runs. */
@@ -124,13 +133,13 @@ export function createUsageMemory(maxExamples: number, schedule: Schedule = setI
       const norm = Math.sqrt(texts.reduce((sum, text) => sum + rarity(store, store.features.get(text)) ** 2, 0))
       train()
       const pulls = pullsOn(store, known, norm)
-      const { votes, nearest } = vote(store, dotsWith(store, known), norm)
+      const { votes, nearest, support } = vote(store, dotsWith(store, known), norm)
       const byTool = new Map<string, UsageEvidence>()
       for (const [tool, pull] of pulls) {
         const grown = tool.examples / (tool.examples + FEW)
         byTool.set(tool.key, { votes: votes.get(tool) ?? 0, pull: pull * grown })
       }
-      return { byTool, nearest }
+      return { byTool, nearest, support }
     }
   }
 }

@@ -1,5 +1,6 @@
 /** Past requests, indexed by their words. Removing an example removes exactly what it contributed. */
 import type { UsageExample } from '../port.ts'
+import { maskLiterals } from '../words/mask-literals.ts'
 import { pairsOf, terms, words } from '../words/words.ts'
 
 const MAX_FEATURE_TERMS = 60
@@ -32,7 +33,7 @@ export interface Stored {
 
 /** Words as written, including small ones (how people ask distinguishes tools), their stems, and pairs of stems. */
 export function featureTexts(request: string): string[] {
-  const text = request.slice(0, MAX_REQUEST)
+  const { text } = maskLiterals(request.slice(0, MAX_REQUEST))
   const found = terms(text, 'prose', MAX_FEATURE_TERMS)
   return [...new Set([...found, ...words(text, 'prose').slice(0, MAX_FEATURE_TERMS)]), ...pairsOf(found)]
 }

@@ -70,6 +70,15 @@ export function terms(text: string, kind: TextKind, limit: number): string[] {
   return found
 }
 
+/** Terms of neighbouring words, without those that a stop word separates: the "knowledge graph" in "search the knowledge graph". */
+export function compoundsOf(text: string, limit: number): [first: string, second: string][] {
+  const found = words(text, 'prose').slice(0, limit)
+  return found.slice(1).flatMap((word, at): [string, string][] => {
+    const before = found[at] ?? ''
+    return STOP_WORDS.has(word) || STOP_WORDS.has(before) ? [] : [[cachedStem(before), cachedStem(word)]]
+  })
+}
+
 export function termOf(word: string): string {
   return cachedStem(word)
 }

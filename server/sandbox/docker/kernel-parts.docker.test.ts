@@ -1,4 +1,4 @@
-/** What a command reaches of the kernel that no namespace covers, and what sandboxes have in common: each as a command would try it. */
+/** Tries from inside a sandbox to reach parts of the kernel that no namespace covers, and resources that sandboxes share. */
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

@@ -36,7 +36,7 @@ export interface TargetChecks {
 
 /**
  * Decides which addresses may be dialled for a target. The name must be on the list, and so must an address that is not public or
- * belongs to this machine. Otherwise whoever controls the DNS of an allowed name could point it here. The caller dials the address
+ * belongs to this machine. Otherwise the owner of an allowed name's DNS could point it here. The caller dials the address
  * and never the name.
  */
 export async function checkTarget(

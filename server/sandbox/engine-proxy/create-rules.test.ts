@@ -129,7 +129,7 @@ describe('what may be created', () => {
     expect(whyNotCreate(body, { networks: [], most: { memoryMb: 16_384, cpus: 16, pids: 8192 } })).toBeNull()
   })
 
-  // Checked: when only `Privileged` was looked at, `privileged`, which the engine takes for the same, went through.
+  // Checked: if only `Privileged` is checked, `privileged` passes, which means the same to the engine.
   it.each([
     ...[{ Privileged: true }, { privileged: true }, { PRIVILEGED: true }, { User: 'root' }, { user: '0' }],
     ...[{ WorkingDir: '/proc/self/fd/8' }, { WorkingDir: '/dev/fd/8' }, { WorkingDir: '/x/../proc' }],

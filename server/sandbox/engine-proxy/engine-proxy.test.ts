@@ -12,11 +12,11 @@ import { createEngineProxy } from './engine-proxy.ts'
 const dir = temporaryFolder()
 const engineSocket = join(dir, 'engine.sock')
 const proxySocket = join(dir, 'proxy.sock')
-/** What the engine was asked to do, with the body. */
+/** The requests that reached the engine, with their bodies. */
 const seen: string[] = []
 const servers: Server[] = []
 
-/** More than the kernel holds for who does not read, less than that and what a stream holds. */
+/** More than the kernel buffers for a reader that stalls, less than that and a stream's own buffer. */
 const LAST_WORDS = 'x'.repeat(300_000)
 const engineCloses = new EventEmitter()
 const OURS = 'a'.repeat(64)
@@ -84,7 +84,7 @@ async function raw(bytes: string, { after, more, last = after }: { after: RegExp
   return answer
 }
 
-// Checked: with the body piped on under "Content-Length: 0", the engine saw the second request too.
+// Checked: if the body is sent on after "Content-Length: 0", the engine sees the second request too.
 it('passes on no second request in the body of an allowed one', async () => {
   const body = `${SMUGGLED.length.toString(16)}\r\n${SMUGGLED}\r\n0\r\n\r\n`
   const answer = await raw(
@@ -95,7 +95,7 @@ it('passes on no second request in the body of an allowed one', async () => {
   expect(seen).toEqual([])
 })
 
-// Checked: when any body went on, the engine got the mount.
+// Checked: if any body is sent on, the engine gets the mount.
 it.each(['start', 'stop', 'attach'])('sends no body on with %s: old engines took mounts from one', async (verb) => {
   const mount = '{"Binds":["/:/host"]}'
   const answer = await raw(
@@ -120,7 +120,7 @@ it.each(['', 'Connection: Upgrade\r\nUpgrade: tcp\r\n'])('judges how a process i
   expect(seen).toEqual([`POST /exec/${EXEC}/start ${plain}`])
 })
 
-// Checked: when the bytes were joined before the engine had agreed, it took what followed for a request of its own.
+// Checked: if the streams are joined before the engine has agreed, it reads the next bytes as another request.
 it.each(['', SMUGGLED])('passes nothing on after a stream that the engine did not open (%j at once)', async (early) => {
   const answer = await raw(
     `POST /exec/${EXEC}/start HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: 2\r\n\r\n{}${early}`,
@@ -130,8 +130,8 @@ it.each(['', SMUGGLED])('passes nothing on after a stream that the engine did no
   expect(seen).toEqual([`POST /exec/${EXEC}/start {}`])
 })
 
-// Checked: with the connection closed at once, who was still sending got an EPIPE in place of the answer.
-it('closes no connection on who is still sending what it refuses', async () => {
+// Checked: if the connection is closed at once, a client that is still sending gets EPIPE instead of the answer.
+it('keeps the connection open while a client still sends a request that is refused', async () => {
   const answer = await raw('POST /build HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nfirst', {
     after: /let this through/,
     more: 'laterGET /_ping HTTP/1.1\r\nHost: x\r\n\r\n',
@@ -157,7 +157,7 @@ it('joins a stream without the body that came with it', async () => {
   expect(answer).toMatch(/hello early late$/)
 })
 
-// Checked: with the client's side closed as soon as the engine's was, the last of it was missing.
+// Checked: if the client's side is closed together with the engine's, the end of the output is missing.
 it('passes on all that the engine said before it closed, however late it is read', async () => {
   const closed = once(engineCloses, 'close')
   const socket = connect(proxySocket)
@@ -166,14 +166,14 @@ it('passes on all that the engine said before it closed, however late it is read
   expect(await text(socket)).toContain(LAST_WORDS)
 })
 
-// Checked: with nobody to catch it, what the engine sent ended the proxy, and the call was never answered.
-it('refuses what the engine can not tell about', async () => {
+// Checked: if nobody catches the error, the engine's answer ends the proxy, and the call is never answered.
+it('refuses a call if the engine gives no usable answer about its container', async () => {
   const ask = 'POST /containers/garbled/start HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n'
   expect(await raw(ask, { after: /let this through/, more: '' })).toMatch(/^HTTP\/1.1 403/)
   expect(seen).toEqual([])
 })
 
-// Checked: with the name and the query sent on as they came, the engine got both of them.
+// Checked: if the name and the query are sent on unchanged, the engine gets both of them.
 it.each([
   ['POST /v1.41/containers/ours/stop?t=3', `POST /v1.41/containers/${OURS}/stop?t=3 `],
   ['DELETE /containers/ours?force=1', `DELETE /containers/${OURS}?force=1 `]

@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream'
 const MAX_BODY_BYTES = 256 * 1024
 const OPEN_MS = 30_000
 
-/** What we send to the engine instead of the original request. */
+/** The request that we send to the engine instead of the original one. */
 export interface Admitted {
   path: string
   body: Buffer

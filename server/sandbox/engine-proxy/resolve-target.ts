@@ -23,7 +23,7 @@ export async function resolveTarget(engineSocket: string, call: Call): Promise<s
 }
 
 /**
- * What the orchestrator needs to know about an image. Any image may be the base of a sandbox, so its environment and history are
+ * The fields of an image that the orchestrator needs. Any image may be the base of a sandbox, so its environment and history are
  * not shown.
  */
 export async function describeImage(engineSocket: string, name: string): Promise<Record<string, unknown>> {

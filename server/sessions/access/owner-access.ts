@@ -84,7 +84,7 @@ export class OwnerAccess {
       (await this.#sessions.hasSessions(cookie)) &&
       (await this.#keyValues.add(PROOFS, ownerName(cookie), commitment(cookie, proof)))
     if (!isFirst) return this.#isProven(cookie, proof)
-    // Whoever planted this cookie may have kept tokens of its sessions.
+    // An attacker who planted this cookie may have kept tokens of its sessions.
     await this.#sessions.revokeTokens(cookie)
     return true
   }

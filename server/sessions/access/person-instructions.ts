@@ -4,7 +4,7 @@ import type { KeyValueStore } from '../../storage/key-value-store.ts'
 
 const SPACE = 'instructions'
 
-/** What a person tells the model in all their sessions. Owners are named by `ownerName`. */
+/** A person's instructions to the model for all their sessions. Owners are named by `ownerName`. */
 export class PersonInstructions {
   readonly #keyValues: Pick<KeyValueStore, 'get' | 'set' | 'remove'>
 

@@ -85,12 +85,22 @@ export class SessionAccess {
     return token === undefined ? {} : { token }
   }
 
-  /** Throws `forbidden`, also for a session that does not exist, so that ids can't be probed. */
+  /** Throws `forbidden`, also for a session that does not exist, so that ids can't be probed. Nobody may enter a deleted one. */
   async check(sessionId: string, proof: Proof): Promise<void> {
     const meta = await this.#read(sessionId)
-    const mine = meta?.owner && proof.owner && same(meta.owner, hash(proof.owner))
-    const known = meta?.token && proof.token && same(meta.token, hash(proof.token))
-    if (!mine && !known) throw new AppError('forbidden', 'forbidden', 'This session belongs to someone else.')
+    if (!meta || (!isOwner(meta, proof) && !hasToken(meta, proof))) throw notYours()
+    if (meta.isDeleted) throw deleted()
+  }
+
+  /** For callers who may restore a deleted session or delete it for good: its owner, or, if it has none, the holder of its token. */
+  async checkDeleted(sessionId: string, proof: Proof): Promise<void> {
+    const meta = await this.#read(sessionId)
+    if (!meta || !(meta.owner === null ? hasToken(meta, proof) : isOwner(meta, proof))) throw notYours()
+  }
+
+  /** For a client that has proven before that it may enter. */
+  async checkStillThere(sessionId: string): Promise<void> {
+    if ((await this.#read(sessionId))?.isDeleted !== false) throw deleted()
   }
 
   /** The owner whose credentials its calls use. A session that only a token opens is its own owner. */
@@ -128,6 +138,11 @@ export class SessionAccess {
       await this.#change(sessionId, () => ({ token: null }))
       this.#hooks.revoked?.(sessionId)
     }
+  }
+
+  /** Of all sessions. */
+  async sessionIds(): Promise<string[]> {
+    return (await this.#keyValues.list(SESSIONS)).map(({ key }) => key)
   }
 
   async meta(sessionId: string): Promise<SessionMeta | null> {
@@ -179,7 +194,7 @@ export class SessionAccess {
     const all = await this.#keyValues.list(ownerSpace(ownerHash))
     const { MAX_OWNER_SESSIONS: most } = this.#limits
     if (all.length < most) return
-    // Whoever has just deleted one to make room does not have to wait.
+    // A person who has just deleted a session to make room does not have to wait.
     const metas = await Promise.all(all.map(({ key }) => this.#read(key)))
     if (metas.filter((meta) => !meta?.isDeleted).length < most) return
     const message = `You have reached the limit of ${plural(most, 'session')}. Delete some to start a new one.`
@@ -209,6 +224,22 @@ export class SessionAccess {
       if (await this.#keyValues.replace(SESSIONS, sessionId, stored, { ...meta, ...changed })) return true
     }
   }
+}
+
+function isOwner({ owner }: StoredMeta, proof: Proof): boolean {
+  return owner !== null && !!proof.owner && same(owner, hash(proof.owner))
+}
+
+function hasToken({ token }: StoredMeta, proof: Proof): boolean {
+  return token !== null && !!proof.token && same(token, hash(proof.token))
+}
+
+function notYours(): AppError {
+  return new AppError('forbidden', 'forbidden', 'This session belongs to someone else.')
+}
+
+function deleted(): AppError {
+  return new AppError('not-found', 'unknown_session', 'The session was deleted.')
 }
 
 export function validSessionId(sessionId: string): string {

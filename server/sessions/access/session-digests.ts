@@ -8,7 +8,7 @@ import { KeyedLock } from '../../lib/waiting/keyed-lock.ts'
 import type { EventLog } from '../../storage/event-log.ts'
 import type { SessionMeta } from './stored-meta.ts'
 
-/** What a list shows about a conversation. */
+/** The fields of a conversation that the session list shows. */
 export interface Digest {
   seq: number
   model: string | null
@@ -28,8 +28,8 @@ const MAX_ARGS = 10
 const MAX_ARG_CHARS = 300
 
 /**
- * Summaries of conversations, cached until the log grows, because pages request all of their owner's again and again. Logs are
- * read one at a time, and other work runs in between: a log can be long, and an owner can have hundreds.
+ * Summaries of conversations, cached until the log grows, because pages often list all sessions of their owner. Logs are read
+ * one at a time, and other work runs in between: a log can be long, and an owner can have hundreds.
  */
 export class SessionDigests {
   readonly #events: Pick<EventLog, 'lastSeq'>

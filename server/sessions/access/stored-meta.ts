@@ -1,10 +1,10 @@
 import { isRecord } from '../../lib/is-record.ts'
 import type { Json } from '../../storage/key-value-store.ts'
 
-/** Who named a session. A model never overwrites a person's title. */
+/** The source of a session's title. A model never overwrites a person's title. */
 export type TitleBy = 'person' | 'model' | 'words'
 
-/** What is stored about a session outside its conversation. */
+/** The stored data of a session outside its conversation. */
 export interface StoredMeta {
   owner: string | null
   /** The address from which it was opened, as a hash; null for sessions from before addresses were stored. */
@@ -20,7 +20,7 @@ export interface StoredMeta {
   isDeleted: boolean
 }
 
-/** What the list needs to know about a session. */
+/** The data of a session that the list needs. */
 export interface SessionMeta
   extends Pick<StoredMeta, 'title' | 'titleBy' | 'createdAt' | 'pinnedAt' | 'archivedAt' | 'isDeleted'> {
   sessionId: string

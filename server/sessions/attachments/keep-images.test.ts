@@ -47,7 +47,7 @@ it('lets no tool name what is stored for others', async () => {
   expect(await keep(forged)).toEqual([{ type: 'image', mimeType: 'image/png' }])
 })
 
-it('stores only so many images of one result', async () => {
+it('stores a limited number of images of one result', async () => {
   const kept = await keep(...Array.from({ length: 25 }, () => ({ type: 'image', mimeType: 'image/png', data })))
   expect(kept.filter((part) => 'file' in (part as object))).toHaveLength(20)
 })

@@ -86,7 +86,7 @@ it('a conflict changes nothing, and either choice keeps both versions', async ()
   await expect(session.files.apply(input)).rejects.toMatchObject({ code: 'changes_conflict' })
   expect(Object.keys(treeOf(session.root)).toSorted()).toEqual(['a', 'b'])
   expect(session.checkpoint.changeSets.has('review:1')).toBe(true)
-  const version = await session.files.apply({ ...input, choices: { a: 'fork' } })
+  const version = await session.files.apply({ ...input, resolution: { choices: { a: 'fork' } } })
   const hashes = version?.changes.flatMap(({ before }) => (before?.type === 'file' ? [before.hash] : [])) ?? []
   const contents = await Promise.all(hashes.map(async (hash) => textOf(session.checkpoint, hash)))
   expect(contents.toSorted()).toEqual(['b', 'person'])

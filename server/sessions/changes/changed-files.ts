@@ -14,6 +14,17 @@ import { fromWire, parentOf } from '../../../workspace-server/checkpoint/raw-pat
 import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
 import type { StoredChange, StoredChangeSet } from '../../storage/checkpoint-store.ts'
 
+/** Of a new folder in the sandbox. */
+const USUAL_MODE = 0o755
+
+/** A path that the workspace has changed too. */
+export interface Conflict {
+  /** The entry at this path now, or the entry in its way; null if there is none. */
+  now: WorkspaceEntry | null
+  /** Names what a choice for this path would replace. */
+  mark: string
+}
+
 /** Without times: they are restored, but nobody decides on them. */
 function sideOf(entry: WorkspaceEntry): FileSide {
   if (entry.type === 'link') return { type: 'link', target: entry.target }
@@ -22,12 +33,13 @@ function sideOf(entry: WorkspaceEntry): FileSide {
 }
 
 /**
- * The changes as a person sees them, by path. A folder is shown only if it was created or deleted empty, or its mode has changed.
+ * The changes as a person sees them, by path. A folder is shown only if it was created or deleted empty, its mode has changed, or it was
+ * created with an unusual mode.
  * A deleted and a created file with the same content are one renamed file. `conflicts` has what is in the workspace by now.
  */
 export function filesOf(
   changes: readonly StoredChange[],
-  conflicts: ReadonlyMap<string, WorkspaceEntry | null> = new Map()
+  conflicts: ReadonlyMap<string, Conflict> = new Map()
 ): ChangedFile[] {
   const origins = renamedFrom(changes)
   const left = new Set([...origins.values()].map(({ path }) => path))
@@ -38,7 +50,7 @@ export function filesOf(
     .map(({ path, before, after }): ChangedFile => {
       const origin = origins.get(path)
       const was = origin ? origin.before : before
-      const conflict = conflictOf(conflicts, path) ?? (origin && conflictOf(conflicts, origin.path))
+      const conflict = conflictOf(conflicts.get(path), origin && conflicts.get(origin.path))
       return {
         path,
         ...(origin && { from: origin.path }),
@@ -66,17 +78,23 @@ export function hashOf(changes: readonly StoredChange[]): string {
   return createHash('sha256').update(rows.toSorted().join('\n')).digest('hex')
 }
 
-/** The part of a set that a person accepted. The folders around an accepted file and the other side of a rename belong to it. */
+/**
+ * The part of a set that a person accepted. The folders around an accepted file and the other side of a rename belong to it. A folder that
+ * was listed because of its mode, and was not accepted, gets the usual one.
+ */
 export function partOf(changes: readonly StoredChange[], accepted: readonly string[]): StoredChange[] {
   const paths = new Set(accepted)
   for (const [path, origin] of renamedFrom(changes)) if (paths.has(path)) paths.add(origin.path)
   const raw = new Set([...paths].map(fromWire))
   const needed = new Set<string>()
   for (const path of raw) for (let at = parentOf(path); at !== ''; at = parentOf(at)) needed.add(at)
-  return changes.filter(({ path, before, after }) => {
-    if (paths.has(path)) return true
+  return changes.flatMap((change) => {
+    const { path, before, after } = change
+    if (paths.has(path)) return [change]
     // A folder that is only there for its files is not listed, so nobody can name it.
-    return needed.has(fromWire(path)) && (isFolder(before) || isFolder(after)) && (!before || !after)
+    const isNeeded = needed.has(fromWire(path)) && (isFolder(before) || isFolder(after)) && (!before || !after)
+    if (!isNeeded) return []
+    return [after?.type === 'dir' ? { ...change, after: { ...after, mode: USUAL_MODE } } : change]
   })
 }
 
@@ -113,7 +131,7 @@ function foldersInUse(changes: readonly StoredChange[]): { before: Set<string>; 
 
 function isPassedFolder({ path, before, after }: StoredChange, used: ReturnType<typeof foldersInUse>): boolean {
   const raw = fromWire(path)
-  if (!before && isFolder(after)) return used.after.has(raw)
+  if (!before && after?.type === 'dir') return after.mode === USUAL_MODE && used.after.has(raw)
   return !after && isFolder(before) && used.before.has(raw)
 }
 
@@ -121,13 +139,14 @@ function isFolder(entry: WorkspaceEntry | null): boolean {
   return entry?.type === 'dir'
 }
 
-function conflictOf(conflicts: ReadonlyMap<string, WorkspaceEntry | null>, path: string): ChangedFile['conflict'] {
-  const now = conflicts.get(path)
-  if (now === undefined) return undefined
-  return now ? { now: sideOf(now) } : {}
+function conflictOf(...both: (Conflict | undefined)[]): ChangedFile['conflict'] {
+  const conflicts = both.filter((conflict) => conflict !== undefined)
+  const [first] = conflicts
+  if (!first) return undefined
+  return { ...(first.now && { now: sideOf(first.now) }), seen: conflicts.map(({ mark }) => mark).join(' ') }
 }
 
-function rowOf(entry: WorkspaceEntry | null): unknown[] | null {
+export function rowOf(entry: WorkspaceEntry | null): unknown[] | null {
   if (entry === null) return null
   if (entry.type === 'link') return ['link', entry.target]
   return entry.type === 'dir' ? ['dir', entry.mode] : ['file', entry.mode, entry.hash]

@@ -55,6 +55,17 @@ it('takes the folders and the other side of a rename with an accepted file', () 
   expect(partOf(two, [])).toEqual([])
 })
 
+// Seen before: a new folder with files in it was not listed, whatever its mode, and its mode came with the first accepted file.
+it('lists a new folder with an unusual mode, which is accepted by itself', () => {
+  const open = { path: 'n', before: null, after: { ...dir('n'), mode: 0o777 } } as StoredChange
+  const changes = [open, madeDir('n/m'), change('n/m/a', null, 'a')]
+  expect(filesOf(changes).map(({ path }) => path)).toEqual(['n', 'n/m/a'])
+  expect(partOf(changes, ['n', 'n/m/a'])).toEqual(changes)
+  // The folder is needed, but its mode was not accepted.
+  expect(partOf(changes, ['n/m/a'])).toEqual([{ ...open, after: dir('n') }, ...changes.slice(1)])
+  expect(partOf(changes, ['n'])).toEqual([open])
+})
+
 it('applies nothing where both sides changed a file, until the person has chosen', () => {
   const changes = [
     change('a', 'base', 'fork'),
@@ -63,14 +74,14 @@ it('applies nothing where both sides changed a file, until the person has chosen
     change('d', null, 'd')
   ]
   const now = workspace(file('a', 'base'), file('b', 'person'), file('c', 'both'))
-  expect([...conflictsOf(now, changes)]).toEqual([['b', file('b', 'person')]])
+  expect([...conflictsOf(now, changes)]).toMatchObject([['b', { now: file('b', 'person') }]])
   expect(() => planChanges(now, changes)).toThrow(expect.objectContaining({ code: 'changes_conflict' }))
   const paths = (choice: 'fork' | 'workspace') =>
-    planChanges(now, changes, { b: choice }).changes.map(({ path }) => path)
+    planChanges(now, changes, { choices: { b: choice } }).changes.map(({ path }) => path)
   expect(paths('workspace')).toEqual(['a', 'd'])
   expect(paths('fork')).toEqual(['a', 'b', 'd'])
-  const plan = planChanges(now, changes, { b: 'fork' })
-  // What the workspace had is the version's other side, so it can be brought back.
+  const plan = planChanges(now, changes, { choices: { b: 'fork' } })
+  // The version keeps the file that the workspace had, so it can be restored.
   expect(plan.changes.find(({ path }) => path === 'b')?.before).toEqual(file('b', 'person'))
   expect(plan.present.map(({ path }) => path)).toEqual(['c'])
   expect(filesOf(changes, conflictsOf(now, changes)).find(({ conflict }) => conflict)).toMatchObject({ path: 'b' })
@@ -79,8 +90,8 @@ it('applies nothing where both sides changed a file, until the person has chosen
 it('is a conflict if a file is where a folder should be, or the other way round', () => {
   const intoFile = [change('d/x', null, 'x')]
   const blocked = workspace(file('d', 'person'))
-  expect([...conflictsOf(blocked, intoFile)]).toEqual([['d/x', file('d', 'person')]])
-  const forced = planChanges(blocked, intoFile, { 'd/x': 'fork' }).changes
+  expect([...conflictsOf(blocked, intoFile)]).toMatchObject([['d/x', { now: file('d', 'person') }]])
+  const forced = planChanges(blocked, intoFile, { choices: { 'd/x': 'fork' } }).changes
   expect(forced).toMatchObject([
     { path: 'd/x', after: { type: 'file' } },
     { path: 'd', before: file('d', 'person'), after: { type: 'dir' } }
@@ -92,7 +103,7 @@ it('is a conflict if a file is where a folder should be, or the other way round'
   ]
   const full = workspace(dir('d'), dir('d/sub'), file('d/old', 'old'), file('d/sub/new', 'person'))
   expect([...conflictsOf(full, overFolder).keys()]).toEqual(['d'])
-  const replaced = planChanges(full, overFolder, { d: 'fork' }).changes
+  const replaced = planChanges(full, overFolder, { choices: { d: 'fork' } }).changes
   expect(replaced.map(({ path, after }) => [path, after?.type]).toSorted()).toEqual([
     ['d', 'file'],
     ['d/old', undefined],
@@ -100,6 +111,45 @@ it('is a conflict if a file is where a folder should be, or the other way round'
     ['d/sub/new', undefined]
   ])
   expect(replaced.find(({ path }) => path === 'd/sub/new')?.before).toEqual(file('d/sub/new', 'person'))
+})
+
+// Checked: without `checkSeen`, every one of these plans replaces what nobody has seen.
+it('counts a choice only for what the person has seen there', () => {
+  const shownOf = (entries: ReturnType<typeof workspace>, changes: StoredChange[]) =>
+    Object.fromEntries(
+      filesOf(changes, conflictsOf(entries, changes)).flatMap(({ path, conflict }) =>
+        conflict ? [[path, conflict.seen]] : []
+      )
+    )
+  const cases: [StoredChange[], ReturnType<typeof workspace>, ReturnType<typeof workspace>, string][] = [
+    [[change('a', 'base', 'fork')], workspace(file('a', 'mine')), workspace(file('a', 'swapped')), 'a'],
+    [[change('a', 'base', 'fork')], workspace(), workspace(file('a', 'swapped')), 'a'],
+    [[change('d/x', null, 'x')], workspace(file('d', 'mine')), workspace(file('d', 'swapped')), 'd/x'],
+    [
+      [{ path: 'd', before: dir('d'), after: file('d', 'a file') }],
+      workspace(dir('d'), file('d/one', '1')),
+      workspace(dir('d'), file('d/one', '1'), file('d/two', '2')),
+      'd'
+    ],
+    // A rename, with the swap at its other end.
+    [
+      [change('old', 'same', null), change('new', null, 'same')],
+      workspace(file('old', 'mine'), file('new', 'mine')),
+      workspace(file('old', 'swapped'), file('new', 'mine')),
+      'new'
+    ]
+  ]
+  for (const [changes, shown, swapped, path] of cases) {
+    const seen = shownOf(shown, changes)
+    for (const version of ['fork', 'workspace'] as const) {
+      const choices = { [path]: version }
+      expect(planChanges(shown, changes, { choices, seen })).toBeDefined()
+      expect(() => planChanges(swapped, changes, { choices, seen })).toThrow(expect.objectContaining({ code: 'stale' }))
+      expect(() => planChanges(shown, changes, { choices, seen: {} })).toThrow(
+        expect.objectContaining({ code: 'stale' })
+      )
+    }
+  }
 })
 
 it('keeps a folder with something new in it, and makes folders that are missing', () => {

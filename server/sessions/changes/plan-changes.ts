@@ -1,54 +1,72 @@
-import type { ConflictChoices } from '../../../contract/effects/change-set.ts'
+import { createHash } from 'node:crypto'
+import type { ConflictChoices, SeenConflicts } from '../../../contract/effects/change-set.ts'
 import { fromWire, parentOf, type RawPath, toWire } from '../../../workspace-server/checkpoint/raw-path.ts'
 import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
 import { AppError } from '../../lib/errors.ts'
 import { isSameEntry, type StoredChange } from '../../storage/checkpoint-store.ts'
-import { renamedFrom } from './changed-files.ts'
+import { type Conflict, renamedFrom, rowOf } from './changed-files.ts'
 
 type Entries = ReadonlyMap<string, WorkspaceEntry>
 
-/** What applying changes would do to the workspace as it is now. */
+/** The effect that applying changes would have on the workspace as it is now. */
 export interface ChangePlan {
-  /** What must change: from what is there now. */
+  /** Changes that must be made. `before` is the entry that is there now. */
   changes: StoredChange[]
   /** Changes that are there already, for example because they were applied before a crash. */
   present: StoredChange[]
 }
 
+/** How a person resolved conflicts. Without `seen`, the caller has checked that they saw what is there. */
+export interface Resolution {
+  choices?: ConflictChoices | undefined
+  seen?: SeenConflicts | undefined
+}
+
 const FOLDER_MODE = 0o755
+const MARK_CHARS = 32
 
 /**
  * The paths that the workspace has changed too, with what is there now. A path is also in conflict if a file is now where one of
  * its folders would be, or if it is a file now and the workspace has put something new into the folder of that name.
  */
-export function conflictsOf(entries: Entries, changes: readonly StoredChange[]): Map<string, WorkspaceEntry | null> {
-  const conflicts = new Map<string, WorkspaceEntry | null>()
+export function conflictsOf(entries: Entries, changes: readonly StoredChange[]): Map<string, Conflict> {
+  const conflicts = new Map<string, Conflict>()
   const planned = new Map(changes.map((change) => [change.path, change.after]))
   const below = pathsBelow(entries, changes)
   for (const { path, before, after } of changes) {
     const now = entries.get(path) ?? null
     if (isSameEntry(now, after)) continue
     const blocker = after && blockerOf(entries, planned, path)
-    const hasMore = after && after.type !== 'dir' && below(path).some((child) => !planned.has(child))
-    if (blocker) conflicts.set(path, blocker)
-    else if (!isSameEntry(now, before) || hasMore) conflicts.set(path, now)
+    const inside = after && after.type !== 'dir' ? below(path) : []
+    const hasMore = inside.some((child) => !planned.has(child))
+    if (!blocker && isSameEntry(now, before) && !hasMore) continue
+    const replaced = [blocker ?? null, now, ...inside.map((child) => entries.get(child) ?? null)]
+    conflicts.set(path, { now: blocker ?? now, mark: markOf(path, replaced) })
   }
   return conflicts
 }
 
+/** Names all that choosing the fork's version at this path would replace. */
+function markOf(path: string, replaced: (WorkspaceEntry | null)[]): string {
+  const rows = JSON.stringify([path, ...replaced.map((entry) => [entry?.path, rowOf(entry)])])
+  return createHash('sha256').update(rows).digest('hex').slice(0, MARK_CHARS)
+}
+
 /**
  * Plans to apply the changes. For a conflict the person must have chosen: `fork` applies the change, `workspace` leaves what is there.
- * Throws conflict `changes_conflict` if a choice is missing. A folder is deleted only if nothing else is left in it.
+ * Throws conflict `changes_conflict` if a choice is missing, and `stale` if something else is there than the person saw when they
+ * chose. A folder is deleted only if nothing else is left in it.
  */
 export function planChanges(
   entries: Entries,
   changes: readonly StoredChange[],
-  choices: ConflictChoices = {}
+  { choices = {}, seen }: Resolution = {}
 ): ChangePlan {
   const conflicts = conflictsOf(entries, changes)
   const decided = withOrigins(changes, choices)
   const open = [...conflicts.keys()].filter((path) => !decided.has(path))
   if (open.length > 0) throw changesConflict(open)
+  if (seen) checkSeen(changes, conflicts, seen)
   const isWanted = ({ path }: StoredChange) => !conflicts.has(path) || decided.get(path) === 'fork'
   const isThere = ({ path, after }: StoredChange) => isSameEntry(entries.get(path) ?? null, after)
   const wanted = changes.filter(isWanted)
@@ -121,6 +139,22 @@ function pathsBelow(entries: Entries, changes: readonly StoredChange[]): (path: 
     for (let raw = parentOf(fromWire(path)); raw !== ''; raw = parentOf(raw)) replaced.get(raw)?.push(path)
   }
   return (path) => replaced.get(fromWire(path)) ?? []
+}
+
+/** A renamed file is shown once, with the marks of both of its paths. */
+function checkSeen(
+  changes: readonly StoredChange[],
+  conflicts: ReadonlyMap<string, Conflict>,
+  seen: SeenConflicts
+): void {
+  const shownAt = new Map([...renamedFrom(changes)].map(([path, origin]) => [origin.path, path]))
+  const marks = new Map(Object.entries(seen))
+  for (const [path, { mark }] of conflicts) {
+    const shown = marks.get(path) ?? marks.get(shownAt.get(path) ?? path)
+    if (shown?.split(' ').includes(mark)) continue
+    const message = `${JSON.stringify(path.slice(0, 200))} has changed again in the workspace since you were shown it; look again.`
+    throw new AppError('conflict', 'stale', message)
+  }
 }
 
 /** A renamed file is shown once, so a choice for it counts for both of its paths. */

@@ -1,14 +1,13 @@
 import { createHash } from 'node:crypto'
 import type { ChangedFile } from '../../../contract/effects/change-set.ts'
-import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
 import { AppError } from '../../lib/errors.ts'
 import { type Checkpoint, isSameEntry, type StoredChange } from '../../storage/checkpoint-store.ts'
-import { filesOf, hashOf, partOf } from './changed-files.ts'
+import { type Conflict, filesOf, hashOf, partOf } from './changed-files.ts'
 import { conflictsOf } from './plan-changes.ts'
 
 export type RevertScope = 'one' | 'since'
 
-/** What a revert would do, and the hash that binds a person's decision to it. */
+/** The changes that a revert would make, and the hash that binds a person's decision to them. */
 export interface RevertPlan {
   hash: string
   changes: StoredChange[]
@@ -49,10 +48,10 @@ function inverse(changes: readonly StoredChange[]): StoredChange[] {
   return [...back.values()].filter(({ before, after }) => !isSameEntry(before, after))
 }
 
-/** Whoever decides has seen the conflicts too. */
-function planHash(changes: readonly StoredChange[], conflicts: ReadonlyMap<string, WorkspaceEntry | null>): string {
-  const now = [...conflicts].map(([path, entry]) => ({ path, before: entry, after: null }))
+/** The hash includes the conflicts, because the person decides on them too. */
+function planHash(changes: readonly StoredChange[], conflicts: ReadonlyMap<string, Conflict>): string {
+  const marks = [...conflicts.values()].map(({ mark }) => mark).toSorted()
   return createHash('sha256')
-    .update(`${hashOf(changes)} ${hashOf(now)}`)
+    .update(`${hashOf(changes)} ${marks.join(' ')}`)
     .digest('hex')
 }

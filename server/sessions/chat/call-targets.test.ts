@@ -47,6 +47,7 @@ function sandbox(place: { target: PathTarget }, runs: ToolCall[]): NonNullable<F
 
 function fits(target: PathTarget, expected: ExpectedTarget | undefined): boolean {
   if (!expected) return true
+  if (expected.hash !== undefined && expected.hash !== target.hash) return false
   return target.path === expected.path && (expected.is === undefined || expected.is === target.is)
 }
 
@@ -122,6 +123,32 @@ describe('a path that leads elsewhere when the call runs', () => {
     const { calls, entries } = (await chat?.chat.transcript('s1')) ?? emptyTranscript()
     expect(calls.c).toMatchObject({ decision: { approved: true, by: 'human' }, result: { isError: false } })
     expect(entries.filter(({ kind }) => kind === 'call')).toHaveLength(1)
+  })
+
+  // Checked: if the content is no part of what the sandbox must find, the file is overwritten.
+  it('stops a write to a file that has other content now, and takes what the card showed at the end', async () => {
+    const shown = { ...FILE, hash: 'a'.repeat(64) }
+    const { place, runs, decide, again, done } = await asking({ path: 'a.txt', content: 'x' }, { target: shown })
+    place.target = { ...FILE, hash: 'b'.repeat(64) }
+    await decide({})
+    const second = (await again())?.data
+    expect(second).toMatchObject({
+      target: place.target,
+      again: { times: 2, reason: expect.stringContaining('other content') }
+    })
+    expect(runs).toEqual([])
+    place.target = { ...FILE, hash: 'c'.repeat(64) }
+    await decide({ hash: second?.hash, seen: 'c'.repeat(64) })
+    await done()
+    expect(runs).toMatchObject([{ expected: { path: FILE.path, is: 'file', hash: 'c'.repeat(64) }, times: 2 }])
+  })
+
+  it('is none for what is only added to a file', async () => {
+    const args = { path: 'a.txt', content: 'x', append: true }
+    const { runs, decide, done } = await asking(args, { target: { ...FILE, hash: 'a'.repeat(64) } })
+    await decide({})
+    await done()
+    expect(runs[0]?.expected).toEqual({ path: FILE.path, is: 'file' })
   })
 
   it('asks only so often, and then tells the model', async () => {

@@ -71,8 +71,8 @@ it('one that starts as it was seen last gets its call', async () => {
   expect(calls).toEqual([{}])
 })
 
-// Checked: offered from what is common, its calls were refused for good as changed.
-it('one that runs for its caller with other tools than others saw last gets its call', async () => {
+// Checked: if its tools are offered from the shared index, its calls are refused for ever as changed.
+it('a server that runs for its caller with other tools than others saw last gets its call', async () => {
   const { source, calls } = updated('Sends a mail of B.', 'Sends a mail of A.', true)
   fake = await fakeChat({ model, sources: [source] })
   await askAndApprove()

@@ -1,5 +1,5 @@
 /**
- * What a person does in a session: send, decide, stop, start afresh. Each action is one log entry, written once by the instance
+ * The actions of a person in a session: send, decide, stop, start afresh. Each action is one log entry, written once by the instance
  * that hears of it first; the turn driver continues from there. The caller must check access to the session.
  */
 
@@ -19,6 +19,7 @@ import {
   cancellations,
   cancelledNotice,
   decisionOn,
+  editedPreview,
   remembered,
   type SwitchChoice,
   switchedModel,
@@ -36,7 +37,7 @@ import {
   turnOfMessage
 } from './new-turns.ts'
 import { OpenChats } from './open-chats.ts'
-import { checkNothingRuns, revertFiles } from './reverts.ts'
+import { checkNothingRuns, revertedEvent, revertFiles, untoldReverts } from './reverts.ts'
 
 export class Chat extends OpenChats {
   /** Sets the first model of a new session; does nothing later. Returns the session's model. */
@@ -58,6 +59,7 @@ export class Chat extends OpenChats {
     if (known) return { turnId: known }
     if (transcript.turnId !== null) throw turnInProgress()
     await this.deps.checkQuota(sessionId)
+    await this.#completeReverts(sessionId, transcript)
     const event = messageEvent(transcript.turns + 1, await messageData(this.deps.contents, sessionId, message))
     const sent = await this.#once(sessionId, [event])
     const turnId = sent ? event.data.turnId : turnOfMessage(await this.transcript(sessionId), id)
@@ -88,10 +90,19 @@ export class Chat extends OpenChats {
   }
 
   async decide(sessionId: string, answer: CommandData<'tool:approval'>): Promise<void> {
-    const call = await this.#record(sessionId, answer)
+    const call = await this.#decided(sessionId, answer)
     if (answer.approved && call.definitionChange)
       await this.deps.guard.accept(call.server, call.name, call.definitionChange.after)
     this.chatOf(sessionId).driver.wake()
+  }
+
+  /** Keeping and discarding a preview is recorded in the audit log; the call itself was when it ran. */
+  async #decided(sessionId: string, answer: CommandData<'tool:approval'>): Promise<CallEntry> {
+    const { callId, hash, approved } = answer
+    const isPreview = waitingCall(await this.#begun(sessionId), callId).preview !== undefined
+    if (!isPreview) return this.#record(sessionId, answer)
+    const action = approved ? 'keep_changes' : 'discard_changes'
+    return this.deps.toolbox.recorded(sessionId, action, { callId, hash }, () => this.#record(sessionId, answer))
   }
 
   /** Appends the decision, together with those on the calls that "Always allow" covers. */
@@ -99,6 +110,10 @@ export class Chat extends OpenChats {
     for (;;) {
       const transcript = await this.#begun(sessionId)
       const call = waitingCall(transcript, answer.callId)
+      if (call.preview && answer.args) {
+        if (await this.#once(sessionId, [editedPreview(sessionId, call, answer)])) return call
+        continue
+      }
       const events = [decisionOn(call, answer)]
       if (call.preview && answer.approved)
         await checkChoices(this.deps.sessions, sessionId, `call:${call.callId}`, answer)
@@ -152,8 +167,11 @@ export class Chat extends OpenChats {
   /** Records the person's decision on a review. The first one counts; the turn driver applies it. */
   async decideReview(sessionId: string, answer: CommandData<'review:decide'>): Promise<void> {
     const decision = reviewDecision(await this.#begun(sessionId), answer)
-    await checkChoices(this.deps.sessions, sessionId, `review:${answer.reviewId}`, answer)
-    if (!(await this.#once(sessionId, [decision]))) throw reviewDecided()
+    const { reviewId, hash, accept } = answer
+    await this.deps.toolbox.recorded(sessionId, 'review_changes', { reviewId, hash, accept }, async () => {
+      await checkChoices(this.deps.sessions, sessionId, `review:${reviewId}`, answer)
+      if (!(await this.#once(sessionId, [decision]))) throw reviewDecided()
+    })
     this.chatOf(sessionId).driver.wake()
   }
 
@@ -164,6 +182,7 @@ export class Chat extends OpenChats {
     const before = await known()
     if (before) return { turnId: before }
     if (message) await this.deps.checkQuota(sessionId)
+    if (message) await this.#completeReverts(sessionId, await this.#begun(sessionId))
     const said = message && (await messageData(this.deps.contents, sessionId, message))
     const { conversation } = this.chatOf(sessionId)
     await conversation.refresh()
@@ -187,11 +206,23 @@ export class Chat extends OpenChats {
   async revert(sessionId: string, wish: CommandData<'files:revert'>): Promise<{ changes?: ChangeSummary }> {
     checkNothingRuns(await this.#begun(sessionId))
     await this.deps.checkQuota(sessionId)
-    const changes = await this.deps.sessions.hold(sessionId, (hold) => revertFiles(hold, wish))
-    if (!changes) return {}
-    const { changeId: of, scope } = wish
-    await appendEvents(this.deps, sessionId, [{ type: 'files:reverted', data: { of, scope, changes, by: 'human' } }])
-    return { changes }
+    const { changeId, scope, hash } = wish
+    const version = await this.deps.toolbox.recorded(sessionId, 'revert_changes', { changeId, scope, hash }, () =>
+      this.deps.sessions.hold(sessionId, (hold) => revertFiles(hold, wish))
+    )
+    if (!version) return {}
+    const reverted = revertedEvent(version)
+    await this.#once(sessionId, [reverted])
+    return { changes: reverted.data.changes }
+  }
+
+  /** A crash may have come between a revert and its event: the model must hear of it with this message. */
+  async #completeReverts(sessionId: string, transcript: Transcript): Promise<void> {
+    const chat = this.chatOf(sessionId)
+    if (chat.hasReverts) return
+    for (const event of await untoldReverts(this.deps.sessions, sessionId, transcript))
+      await this.#once(sessionId, [event])
+    chat.hasReverts = true
   }
 
   async configure(sessionId: string, settings: CommandData<'session:configure'>): Promise<void> {

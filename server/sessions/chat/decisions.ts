@@ -4,11 +4,12 @@ import { waitsForPerson } from '../../../contract/call-entry.ts'
 import type { CommandData } from '../../../contract/commands.ts'
 import type { EventData } from '../../../contract/events.ts'
 import { type CallEntry, callOf, coveredCalls, type Transcript } from '../../../contract/transcript.ts'
+import { approvalHash } from '../../calls/offered-tool.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { ApprovalPolicy } from '../../policy/approval-policy.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
 import { onceKey } from '../sandboxes/session-events.ts'
-import { editedTarget, timesAsked } from '../turns/call-targets.ts'
+import { editedTarget, MAX_TIMES_ASKED, timesAsked } from '../turns/call-targets.ts'
 import { noticeOf } from '../turns/turn-events.ts'
 
 function resolution(call: CallEntry, decision: Omit<EventData<'tool:approval_resolved'>, 'callId'>): NewEvent {
@@ -18,25 +19,45 @@ function resolution(call: CallEntry, decision: Omit<EventData<'tool:approval_res
 }
 
 export function decisionOn(call: CallEntry, answer: CommandData<'tool:approval'>): NewEvent {
-  const { approved, args, reason, choices } = answer
+  const { approved, args, reason, choices, seen, seenConflicts } = answer
   checkShown(call, answer)
   if (args && !approved) throw new AppError('invalid', 'edit_of_rejection', 'Edited arguments need an approval.')
   const target = args && editedTarget(call, args, answer.target)
-  const edit = { ...(args ? { args } : {}), ...(target ? { target } : {}) }
+  const edit = { ...(args && { args }), ...(target && { target }), ...(seen && approved && !args && { seen }) }
   const always = approved && answer.remember ? { always: true as const } : {}
-  const chosen = approved && choices ? { choices } : {}
+  const chosen = approved && choices ? { choices, ...(seenConflicts && { seenConflicts }) } : {}
   return resolution(call, { approved, by: 'human', ...(reason ? { reason } : {}), ...always, ...edit, ...chosen })
 }
 
+/**
+ * The event for edited arguments of a call that has run in a fork: that run is discarded, and the call runs in a new fork before anyone
+ * decides. It has the key of a decision, so that of an edit and a decision at the same moment one counts.
+ */
+export function editedPreview(sessionId: string, call: CallEntry, answer: CommandData<'tool:approval'>): NewEvent {
+  checkShown(call, answer)
+  const { callId, turnId, server, name, definition, queuePosition, totalInQueue } = call
+  const { approved, args = {} } = answer
+  const times = timesAsked(call) + 1
+  if (!approved) throw new AppError('invalid', 'edit_of_rejection', 'Edited arguments need an approval.')
+  if (times > MAX_TIMES_ASKED)
+    throw new AppError('conflict', 'edit_of_preview', 'This call has run in a fork too often: keep or discard it.')
+  const hash = approvalHash({ sessionId, callId, definition, args })
+  const asked = { callId, turnId, server, name, args, definition, hash, queuePosition, totalInQueue }
+  const again = { times, reason: 'You edited this call. It ran in a fork again.', isEdited: true }
+  return {
+    type: 'tool:approval_required',
+    data: { ...asked, ahead: 'preview', again },
+    key: onceKey('decision', callId, timesAsked(call))
+  }
+}
+
 /** A decision on a preview must name what was shown. One on a plain card may leave that out. */
-function checkShown(call: CallEntry, { hash, args }: CommandData<'tool:approval'>): void {
+function checkShown(call: CallEntry, { hash }: CommandData<'tool:approval'>): void {
   const { preview } = call
   if (!waitsForPerson(call))
     throw new AppError('conflict', 'preview_running', 'The call is still running in a fork; decide when it has ended.')
-  if (preview && args)
-    throw new AppError('invalid', 'edit_of_preview', 'A call that ran in a fork is kept or discarded as it is.')
   if (preview ? hash !== preview.hash : hash !== undefined && hash !== call.hash)
-    throw new AppError('conflict', 'stale', 'This answer is for another card than the open one; look again.')
+    throw new AppError('conflict', 'stale', 'This decision is for an earlier version of the card; look again.')
 }
 
 /** The events of "Always allow" besides the decision itself, with the decisions on the calls that it covers. */

@@ -17,21 +17,23 @@ import { FakeContentStore } from '../../storage/fake-content-store.ts'
 import type { Store } from '../../storage/store.ts'
 import { noForks } from '../sandboxes/forks/no-forks.fixture.ts'
 import type { Workspace } from '../sandboxes/open-workspace.ts'
-import { resultOf } from '../sandboxes/session-events.ts'
+import { onceKey, resultOf } from '../sandboxes/session-events.ts'
 import type { HeldSession } from '../sandboxes/session-manager.ts'
 import type { ChatDeps, ChatOptions } from '../turns/chat-options.ts'
+import type { FindTools } from '../turns/router-source.ts'
 import { Toolbox } from '../turns/toolbox.ts'
 import { Chat } from './chat.ts'
 
 type Script = (request: StepRequest, step: number) => AsyncIterable<StepEvent> | StepEvent[]
 
 export interface FakeChatOptions {
-  /** What the model does at each of its steps, counted from 0. */
+  /** The script of the model for each of its steps, counted from 0. */
   model?: Script
   sources?: ToolSource[]
   policy?: ApprovalPolicy
   options?: Partial<ChatOptions>
   audit?: Audit
+  find?: FindTools
   live?: ChatDeps['live']
   costOf?: Models['costOf']
   /** The person's instructions for all sessions. */
@@ -65,6 +67,8 @@ export async function fakeChat(given: FakeChatOptions = {}): Promise<FakeChat> {
   const events = given.events?.(store.events) ?? store.events
   const requests: StepRequest[] = []
   const { sources = [], policy = createPolicy([]), options, audit = noAudit } = given
+  const guard = createDefinitionGuard(store.keyValues)
+  const shared = { policy, guard, audit, logger: silentLogger }
   const deps: ChatDeps = {
     sessions: given.on?.sessions ?? fakeSessions(store, events, given.workspace),
     events,
@@ -72,11 +76,9 @@ export async function fakeChat(given: FakeChatOptions = {}): Promise<FakeChat> {
     checkQuota: given.checkQuota ?? (async () => {}),
     instructionsOf: async () => given.instructions ?? '',
     models: scripted(given.model ?? (() => [said('ok')]), requests, given),
-    policy,
-    guard: createDefinitionGuard(store.keyValues),
-    toolbox: new Toolbox({ sources: () => sources, ownerOf: async () => 'local', policy, audit, logger: silentLogger }),
+    ...shared,
+    toolbox: new Toolbox({ ...shared, sources: () => sources, ownerOf: async () => 'local', find: given.find }),
     options: { limits: { maxSteps: 20 }, maxHistoryTokens: 10_000, network: 'none', ...options },
-    logger: silentLogger,
     publish: () => {},
     live: given.live ?? (() => {})
   }
@@ -162,8 +164,9 @@ function holdOf(
     workspace: async () => open(),
     runTool: async (call) => open().runTool(call),
     forks: noForks(),
-    async journal(callId, run) {
-      await events.append(sessionId, [{ type: 'tool:started', data: { callId }, key: `started:${callId}` }], { epoch })
+    async journal(callId, run, times = 1) {
+      const key = onceKey('started', callId, times)
+      await events.append(sessionId, [{ type: 'tool:started', data: { callId }, key }], { epoch })
       const { content, isError = false } = await run()
       await events.append(sessionId, [resultOf(callId, { isError, content })], { epoch })
       return { content }

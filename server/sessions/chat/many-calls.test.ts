@@ -20,7 +20,7 @@ async function open(call: ToolSource['call']): Promise<FakeChat> {
   return fake
 }
 
-it('an approved call waits its turn when many of one step are approved: no more run at once than a sandbox takes', async () => {
+it('an approved call waits its turn when many of one step are approved: at most 8 run at once', async () => {
   const calls: unknown[] = []
   const running = new Set<unknown>()
   let most = 0

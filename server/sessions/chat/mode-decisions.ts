@@ -35,14 +35,15 @@ function hasReview({ mode, turnId, review, forkedTurn, unapplied }: Transcript):
 
 export function reviewDecision(
   { review, turnId }: Transcript,
-  { comment, choices, ...answer }: CommandData<'review:decide'>
+  { comment, choices, seenConflicts, ...answer }: CommandData<'review:decide'>
 ): NewEvent {
   if (review?.reviewId !== answer.reviewId) throw reviewDecided()
   // The turn goes on in the same fork.
   if (turnId !== null) throw turnInProgress()
   if (answer.hash !== review.changes.hash)
-    throw new AppError('conflict', 'stale', 'The changes are not those that you were shown; look again.')
-  const data = { ...answer, by: 'human', ...(choices && { choices }), ...(comment && { comment }) }
+    throw new AppError('conflict', 'stale', 'The changes are no longer those that you were shown; look again.')
+  const chosen = { ...(choices && { choices }), ...(seenConflicts && { seenConflicts }) }
+  const data = { ...answer, by: 'human', ...chosen, ...(comment && { comment }) }
   return { type: 'review:resolved', data, key: reviewKey(answer.reviewId) }
 }
 
@@ -56,21 +57,25 @@ function reviewOpen(): AppError {
 }
 
 /**
- * Throws `changes_conflict` if the workspace has changed one of the accepted files too, and the person has not chosen a version. It is
- * checked again when the changes are applied.
+ * Throws `changes_conflict` if the workspace has changed one of the accepted files too and the person has not chosen a version, and
+ * `stale` if they chose before they saw what is there now. It is checked again when the changes are applied.
  */
 export async function checkChoices(
   sessions: Pick<SessionManager, 'openSaved'>,
   sessionId: string,
   changeId: string,
-  { accept = 'all', choices }: Partial<Pick<CommandData<'review:decide'>, 'accept' | 'choices'>>
+  {
+    accept = 'all',
+    choices,
+    seenConflicts: seen = {}
+  }: Partial<Pick<CommandData<'review:decide'>, 'accept' | 'choices' | 'seenConflicts'>>
 ): Promise<void> {
   if (accept === 'none') return
-  const saved = await sessions.openSaved(sessionId)
+  const saved = await sessions.openSaved(sessionId, { brief: true })
   try {
     const set = saved.changeSets.get(changeId)
     if (set?.kind !== 'open') return
-    planChanges(saved.entries, accept === 'all' ? set.changes : partOf(set.changes, accept), choices)
+    planChanges(saved.entries, accept === 'all' ? set.changes : partOf(set.changes, accept), { choices, seen })
   } finally {
     await saved.close()
   }

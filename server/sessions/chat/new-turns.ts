@@ -1,4 +1,4 @@
-/** What begins a turn or takes some back: messages and rewinds. Both take the number of the next turn, so one of them counts. */
+/** Messages begin turns, and rewinds take turns back. Both take the number of the next turn, so only one of them counts. */
 import type { CommandData } from '../../../contract/commands.ts'
 import type { EventData, SessionEvent } from '../../../contract/events.ts'
 import type { Transcript } from '../../../contract/transcript.ts'

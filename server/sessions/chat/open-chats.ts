@@ -16,6 +16,8 @@ interface OpenChat {
   driver: TurnDriver
   /** Number of tabs and requests that use it. Without any, and without a turn, it is dropped from memory. */
   users: number
+  /** The log has every revert that was made before it was opened here. */
+  hasReverts?: true
 }
 
 export class OpenChats {

@@ -109,3 +109,13 @@ it('keeps a step that was stopped elsewhere while its calls were being stored, a
   const messages = await stoppedElsewhere([called('mail__send')])
   expect(messages?.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'user'])
 })
+
+// Checked: if the signal stays aborted, the driver tries the next step for ever and blocks the whole server.
+it('answers the next message after another instance has ended the turn', async () => {
+  const { chat, store, until } = await speaking(['Hello'], forEver)
+  await store.events.append('s1', [endOf('t1', 'cancelled')])
+  await until('agent:response', ({ partial }) => partial === 'stopped')
+  await chat.send('s1', { text: 'next' })
+  await until('turn:end', ({ turnId }) => turnId === 't2')
+  expect((await told()).at(-1)).toMatchObject({ type: 'turn:end', data: { reason: 'done' } })
+})

@@ -36,10 +36,11 @@ it('stores the thought apart from the answer, asks for the configured effort, an
   expect(fake.requests[1]?.messages[1]).toEqual({ role: 'assistant', parts })
 })
 
-it('retells the thought from its beginning, and keeps it when the turn is stopped', async () => {
+it('retells thought and answer from their beginning, and keeps it when the turn is stopped', async () => {
   const thought = Promise.withResolvers<void>()
   async function* thinking({ signal }: { signal: AbortSignal }): AsyncGenerator<StepEvent> {
     for (const text of ['Let me ', 'see…']) yield { type: 'reasoning-delta', text }
+    for (const text of ['Well, ', 'it is']) yield { type: 'text-delta', text }
     thought.resolve()
     await once(signal, 'abort')
   }
@@ -57,8 +58,13 @@ it('retells the thought from its beginning, and keeps it when the turn is stoppe
     { turnId: 't1', text: 'see…', at: 7 },
     { turnId: 't1', text: 'Let me see…', at: 0 }
   ])
+  expect(live.at(-1)).toEqual(['agent:text', { turnId: 't1', text: 'Well, it is' }])
   await fake.chat.cancel('s1')
-  expect((await answered())[0]?.data).toMatchObject({ text: '', reasoning: 'Let me see…', partial: 'stopped' })
+  expect((await answered())[0]?.data).toMatchObject({
+    text: 'Well, it is',
+    reasoning: 'Let me see…',
+    partial: 'stopped'
+  })
   await fake.chat.send('s1', { text: 'next' })
   await fake.until('turn:end', ({ turnId }) => turnId === 't2')
   expect(JSON.stringify(fake.requests[1]?.messages)).not.toContain('Let me see')

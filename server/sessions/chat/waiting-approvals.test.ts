@@ -1,4 +1,4 @@
-/** What an answer or a switch of the model does to the other calls that wait for approval. */
+/** Tests how an answer or a switch of the model affects the other calls that wait for approval. */
 import { afterEach, expect, it } from 'vitest'
 import type { ToolSource } from '../../calls/tool-source.ts'
 import { type FakeChat, type FakeChatOptions, fakeChat, said } from './fake-chat.ts'

@@ -25,7 +25,7 @@ export class BranchedEvents {
     return [this.#add({ type, data: this.#moved(type, data) })]
   }
 
-  /** What makes it history: calls that were open are over, and so is the turn. */
+  /** The events that end the copied history: open calls are cancelled, and the turn ends. */
   end(from: string): NewEvent[] {
     const transcript = this.#transcript
     const { turnId, review } = transcript
@@ -48,6 +48,7 @@ export class BranchedEvents {
   #moved(type: string, data: Record<string, unknown>): Record<string, unknown> {
     if (type === 'turn:reopened' || type === 'history:rewound')
       return { ...data, from: this.#seqs.get(Number(data.from)) ?? 1 }
+    if (type === 'tool:previewed') return withoutOutput(data)
     // The branch has its own versions of the files, so it can't undo those of the other session.
     const { changes: _, ...result } = data
     return type === 'tool:result' ? result : data
@@ -60,6 +61,13 @@ export class BranchedEvents {
     applyEvent(this.#transcript, { type, data: light, seq: this.#transcript.seq + 1, at: 0 } as unknown as SessionEvent)
     return event
   }
+}
+
+/** That it ran in a fork is part of the history. Its output and its files are not: if they were kept, they are in its result. */
+function withoutOutput(data: Record<string, unknown>): Record<string, unknown> {
+  const { callId, hash } = data
+  const changes = { changeId: `call:${callId}`, hash: 'none', total: 0, files: [] }
+  return { callId, hash, changes, result: { isError: false, content: [] } }
 }
 
 function isUnfinished({ decision, result }: CallEntry): boolean {

@@ -76,7 +76,7 @@ describe('an imported conversation', () => {
     return { access, run: conversationImport({ directory, chat, models, events: store.events, checkQuota }) }
   }
 
-  // Checked: with the decisions of the file, the calls counted as approved.
+  // Checked: if the decisions of the file are kept, the calls count as approved.
   it('is a new session of the importer, whose calls are history: nothing waits, nothing runs, nothing is allowed', async () => {
     const { access, run } = openImport()
     const { sessionId, title, pendingApprovals } = await run(exported(conversation()), 'me', 'here')
@@ -150,9 +150,31 @@ describe('a file', () => {
     expect(JSON.stringify(events)).not.toContain('\\ud800')
     expect(JSON.stringify(events)).not.toContain('hologram')
   })
+
+  // Checked: without the set of calls that are in already, this file of 660 kB becomes 4 GB of events.
+  it('that names one large call again and again has it once', () => {
+    const huge = 'x'.repeat(200_000)
+    const call = { server: 's', name: 'n', args: { huge }, result: { isError: false, content: [{ text: huge }] } }
+    const again = Array.from({ length: 9998 }, () => ({ kind: 'call', callId: 'c' }))
+    const { events } = importedEvents({ conversation: { entries: [{ kind: 'user' }, ...again], calls: { c: call } } })
+    expect(events).toHaveLength(6)
+    expect(JSON.stringify(events).length).toBeLessThan(500_000)
+  })
+
+  it.each([
+    ['no part', null],
+    ['a type that is no text', { type: { toString: 1, valueOf: 1 } }],
+    ['a text that is no text', { type: 'text', text: { length: 1 } }]
+  ])('with %s in a result is imported', (_, part) => {
+    const content = Array.from({ length: 100_000 }, () => part)
+    const call = { server: 's', name: 'n', args: {}, result: { isError: false, content } }
+    const entries = [{ kind: 'user' }, { kind: 'call', callId: 'c' }]
+    const { events } = importedEvents({ conversation: { entries, calls: { c: call } } })
+    expect(JSON.stringify(events).length).toBeLessThan(20_000)
+  })
 })
 
-// Checked: without escaping `<`, the script was in the file.
+// Checked: without escaping `<`, the script is in the file.
 it('a shared HTML file runs nothing, loads nothing and says all', () => {
   const html = transcriptHtml(`Title ${HOSTILE}`, conversation())
   expect(html).not.toMatch(/<script|<img|<link|<iframe|<a\b|javascript:|\son\w+=["']|url\(/i)

@@ -3,8 +3,10 @@
  * it runs, and no approval, permission, setting or token count is taken over. Calls become history that nobody can decide.
  */
 import { z } from 'zod'
+import { partType } from '../../../contract/stored-files.ts'
 import { headOf } from '../../lib/cut-text.ts'
 import { AppError } from '../../lib/errors.ts'
+import { isRecord } from '../../lib/is-record.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
 import { endOf, noticeOf } from '../turns/turn-events.ts'
 import { cleanTitle } from './session-titles.ts'
@@ -15,6 +17,8 @@ const MAX_OUTPUT_CHARS = 200_000
 const MAX_ARGS_CHARS = 200_000
 const MAX_NAME_CHARS = 200
 const MAX_DEPTH = 64
+/** Maximum number of parts of a result. Each becomes text that may be longer than the part was. */
+const MAX_PARTS = 1000
 
 const name = z.string().transform((text) => headOf(text, MAX_NAME_CHARS))
 const call = z.object({
@@ -48,7 +52,7 @@ export function importedEvents(value: unknown): ImportedConversation {
   const { data } = isTooDeep(value, MAX_DEPTH) ? { data: undefined } : file.safeParse(value)
   const events = data ? eventsOf(data.conversation) : []
   if (!data || events.length === 0) {
-    const message = `This is not a conversation that was exported as JSON, or it has no messages or more than ${MAX_ENTRIES} entries.`
+    const message = `This file is not a conversation exported as JSON, has no messages, or has more than ${MAX_ENTRIES} entries.`
     throw new AppError('invalid', 'invalid_import', message)
   }
   const notice =
@@ -59,7 +63,8 @@ export function importedEvents(value: unknown): ImportedConversation {
 function eventsOf({ entries, calls }: Conversation): NewEvent[] {
   const events: NewEvent[] = []
   let turns = 0
-  let imported = 0
+  /** A small file could repeat one large call thousands of times. */
+  const imported = new Set<string>()
   const end = () => (turns === 0 ? [] : [endOf(`t${turns}`, 'done')])
   for (const { kind, text = '', callId = '', superseded, rewound } of entries) {
     if (superseded || rewound) continue
@@ -68,13 +73,13 @@ function eventsOf({ entries, calls }: Conversation): NewEvent[] {
       turns += 1
       events.push({ type: 'user:message', data: { turnId: `t${turns}`, text: bounded(text) }, key: `turn:${turns}` })
     }
-    // What comes before the first message answers nothing.
+    // Answers before the first message belong to no turn.
     if (turns === 0) continue
     if (kind === 'agent' && text !== '')
       events.push({ type: 'agent:response', data: { turnId: `t${turns}`, text: bounded(text) } })
-    if (kind === 'call' && Object.hasOwn(calls, callId)) {
-      imported += 1
-      events.push(...callEvents(calls[callId], `imported-${imported}`, `t${turns}`))
+    if (kind === 'call' && Object.hasOwn(calls, callId) && !imported.has(callId)) {
+      imported.add(callId)
+      events.push(...callEvents(calls[callId], `imported-${imported.size}`, `t${turns}`))
     }
   }
   return [...events, ...end()]
@@ -96,9 +101,9 @@ function callEvents(value: unknown, callId: string, turnId: string): NewEvent[] 
 
 /** Only texts: anything else may refer to files that this server does not have. */
 function boundedResult({ isError, content }: NonNullable<z.infer<typeof call>['result']>) {
-  const texts = content.map((part) => {
-    const { type, text } = (part ?? {}) as { type?: unknown; text?: unknown }
-    return typeof text === 'string' ? text : `[${headOf(String(type), 40)}]`
+  const texts = content.slice(0, MAX_PARTS).map((part) => {
+    const { text } = isRecord(part) ? part : {}
+    return typeof text === 'string' ? text : `[${partType(part)}]`
   })
   return { isError, content: [{ type: 'text', text: headOf(texts.join('\n'), MAX_OUTPUT_CHARS).toWellFormed() }] }
 }

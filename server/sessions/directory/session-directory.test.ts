@@ -64,7 +64,7 @@ const asked = (callId: string) => ({
 const listed = async (owner: string) => (await directory.list(owner, { limit: 1000 })).sessions
 
 describe('sessions that nobody looks at', () => {
-  // Checked: with a chat left open by every look, the janitor's notice kept each recycled session's conversation for good.
+  // Checked: if every read leaves a chat open, the janitor's notice keeps the conversation of each recycled session in memory.
   it('are not kept in memory for having been asked about', async () => {
     await fake.chat.notice('session-1', 'sandbox_recycled', 'gone')
     expect(await directory.state('session-1')).toMatchObject({ sandbox: 'none' })
@@ -216,6 +216,11 @@ describe('the list', () => {
     expect(await order({ archived: true })).toEqual([])
   })
 
+  it('names a session after its first words, without half a character', async () => {
+    await happen('session-1', 'user:message', { turnId: 't1', text: `${'a'.repeat(59)}😀 and more\nbelow` })
+    expect((await directory.summary('session-1')).title).toBe('a'.repeat(59))
+  })
+
   it('never replaces a person’s title, and keeps every one of two changes at the same time', async () => {
     expect(await access.rename('session-1', 'First words', 'words')).toBe(true)
     await Promise.all([
@@ -253,7 +258,7 @@ describe('the list', () => {
     expect(await listed('me')).toContainEqual(expect.objectContaining({ sessionId: 'session-7', model: 'demo/other' }))
   })
 
-  // Checked: with all read at once, nothing else had a turn until the last was.
+  // Checked: if all are read at once, nothing else runs until the last one has been read.
   it('lets others have their turn between one conversation and the next', async () => {
     let turns = 0
     let isListed = false
@@ -285,24 +290,20 @@ describe('a session that its owner deletes', () => {
     expect(await fake.store.keyValues.list('deleted-sessions')).toEqual([])
   })
 
-  it.each([
-    ['its owner brings it back', () => directory.restore('session-3')],
-    [
-      'someone writes in it',
-      async () => {
-        const [event] = await fake.store.events.append('session-3', [
-          { type: 'user:message', data: { turnId: 't1', text: 'wait' } }
-        ])
-        if (event) feed.stored('session-3', [event])
-        await vi.waitFor(async () => expect((await access.meta('session-3'))?.isDeleted).toBe(false))
-      }
-    ]
-  ])('stays if %s', async (_why, bringBack) => {
+  it('stays if its owner brings it back, and not because something is still written in it', async () => {
+    const ids = async () => (await listed('me')).map(({ sessionId }) => sessionId)
     await directory.hide('session-3')
-    await bringBack()
+    const [event] = await fake.store.events.append('session-3', [
+      { type: 'user:message', data: { turnId: 't1', text: 'wait' } }
+    ])
+    const changed = new Promise((resolve) => feed.subscribe({ changed: resolve }))
+    if (event) feed.stored('session-3', [event])
+    await changed
+    expect((await access.meta('session-3'))?.isDeleted).toBe(true)
+    await directory.restore('session-3')
     later(40_000)
     await directory.deleted.round()
-    expect((await listed('me')).map(({ sessionId }) => sessionId)).toContain('session-3')
+    expect(await ids()).toContain('session-3')
   })
 
   it('makes room for another one at once', async () => {

@@ -41,7 +41,7 @@ export interface ListQuery {
   archived?: boolean | undefined
 }
 
-/** What a person can change about a session in the list. */
+/** The fields of a session that a person can change in the list. */
 export interface SessionChange {
   title?: string
   isPinned?: boolean
@@ -83,6 +83,10 @@ export class SessionDirectory {
 
   check(sessionId: string, proof: Proof): Promise<void> {
     return this.#deps.access.check(sessionId, proof)
+  }
+
+  checkDeleted(sessionId: string, proof: Proof): Promise<void> {
+    return this.#deps.access.checkDeleted(sessionId, proof)
   }
 
   async change(sessionId: string, { title, ...marks }: SessionChange): Promise<void> {
@@ -135,9 +139,10 @@ export class SessionDirectory {
     return this.#stateOf(sessionId, record, usedSandbox)
   }
 
-  /** Hides it; it is deleted for good a moment later, unless it is restored before. */
+  /** Hides it from everyone; it is deleted for good a moment later, unless its owner brings it back before. */
   async hide(sessionId: string): Promise<void> {
     await this.deleted.add(sessionId)
+    this.#deps.feed.revoked(sessionId)
     this.#deps.feed.changed(sessionId)
   }
 
@@ -227,9 +232,8 @@ export class SessionDirectory {
     const { access, feed } = this.#deps
     const first = events.find(({ type, data }) => type === 'user:message' && data.turnId === 't1')
     if (first) await access.rename(sessionId, firstWords(first.data), 'words')
-    // Writing in an archived or deleted session brings it back.
-    if (events.some(({ type }) => type === 'user:message'))
-      await access.mark(sessionId, { isArchived: false, isDeleted: false })
+    // Writing in an archived session brings it back.
+    if (events.some(({ type }) => type === 'user:message')) await access.mark(sessionId, { isArchived: false })
     const used = events.findLast(isUse)
     if (used) await access.noteUse(sessionId, used.at)
     feed.changed(sessionId)

@@ -41,13 +41,14 @@ describe('the search', () => {
     await conversation('older', 'me', ['nothing', 'one needle', 'hay and needles', 'x', 'needle 3', 'needle 4'], 1)
     await conversation('newer', 'me', ['Where is it?', long], 2)
     await conversation('theirs', 'someone else', ['needle in hay'], 3)
+    await conversation('half', 'me', ['only hay', 'a needle in another message'], 4)
     const both = await find('Hay  needle')
     expect(idsOf(both)).toEqual(['newer', 'older'])
     const [match] = both.found[0]?.matches ?? []
     expect(match).toMatchObject({ seq: 2, by: 'agent', match: 'hay' })
     expect(match?.before).toMatch(/^….{15,45}a NEEDLE in the $/)
     expect(match?.after).toMatch(/^ after.*…$/)
-    const [, older] = (await find('needle')).found
+    const older = (await find('needle')).found.find(({ sessionId }) => sessionId === 'older')
     expect(older?.matches.map(({ seq }) => seq)).toEqual([6, 5, 3])
     expect(idsOf(await find('needle', { owner: 'nobody' }))).toEqual([])
   })

@@ -36,7 +36,7 @@ const LONG_TEXT_CHARS = 10_000
 const BEFORE_CHARS = 40
 const AFTER_CHARS = 100
 
-/** What is left for a search. */
+/** The remaining budget of a search. */
 interface Room {
   chars: number
   until: number

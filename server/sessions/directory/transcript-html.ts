@@ -85,7 +85,7 @@ function entryHtml(entry: TranscriptEntry, { calls }: Transcript, images: Shared
   }
 }
 
-/** What the person took back stays readable. */
+/** Entries that the person took back stay readable. */
 function crossedOut({ rewound }: TranscriptEntry, html: string): string {
   return rewound && html !== '' ? `<div class="rewound"><p class="note">Taken back</p>${html}</div>` : html
 }

@@ -11,6 +11,7 @@ const HISTORY_EVENTS = new Set<SessionEvent['type']>([
   'user:message',
   'files:added',
   'files:reverted',
+  'tools:offered',
   'agent:response',
   'turn:end',
   'turn:reopened',

@@ -24,7 +24,7 @@ it('names turn, server and tool in the lines about an answer to an approval', ()
   expect(written[1]?.msg).toBe('Tool call rejected.')
 })
 
-it('tells of a call that an earlier instance did not finish, and leaves the calls that ran here to whoever ran them', () => {
+it('reports a call that an earlier instance did not finish, and no call that ran here', () => {
   const { stored, written, interrupted } = open()
   stored('tool:approval_required', CALL)
   stored('tool:started', { callId: 'c1' })

@@ -14,7 +14,7 @@ const MAX_CALLS = 5000
 
 /**
  * Says what the calls in the audit log were about. The audit log has only hashes of the arguments, so they are looked up in the
- * session's own log. Whoever asks must be allowed to read that session.
+ * session's own log. The caller must check access to that session.
  */
 export class RecordedCalls {
   readonly #transcript: (sessionId: string) => Promise<Transcript>

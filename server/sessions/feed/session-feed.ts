@@ -15,7 +15,7 @@ export type LiveName =
 export interface FeedListener {
   stored?(sessionId: string, events: StoredEvent[]): void
   live?(sessionId: string, type: LiveName, data: object): void
-  /** What the list shows about the session may be different now. */
+  /** The session's entry in the list may be different now. */
   changed?(sessionId: string): void
   /** The session was removed. `owner` is the name of its owner, if it had one. */
   gone?(sessionId: string, owner: string | null): void
@@ -23,7 +23,7 @@ export interface FeedListener {
   emptied?(): void
   /** The session was lost when the store was emptied. */
   lost?(sessionId: string): void
-  /** The session's token is no longer valid: connected clients must prove their identity again. */
+  /** The session was hidden, or its token is no longer valid: connected clients must prove again that they may enter. */
   revoked?(sessionId: string): void
 }
 

@@ -42,6 +42,19 @@ it('sends the newest part of a long conversation, and all of the rest page by pa
   expect(calls).toEqual(transcript.calls)
 })
 
+// Checked: without the weight of previews, this snapshot has more than 100 MB.
+it('bounds what was shown of forks too, also if it was discarded', () => {
+  const transcript = conversation(60, 'short')
+  const content = [{ type: 'text', text: 'x'.repeat(1_000_000) }]
+  const changes = { changeId: 'c', hash: 'h', total: 0, files: [] }
+  for (const [at, call] of Object.values(transcript.calls).entries()) {
+    call.preview = { changes, hash: 'h', result: { isError: false, content }, at: 1 }
+    if (at % 2 === 0) Object.assign(call, { decision: { approved: false, by: 'human', at: 1 }, result: undefined })
+    else if (call.result) call.result.content = content
+  }
+  expect(JSON.stringify(shownTranscript(transcript).transcript).length).toBeLessThan(4_000_000)
+})
+
 it('sends a result of ordinary size whole, and an open call with all that follows', () => {
   const large = conversation(3, 'x'.repeat(700_000))
   expect(shownTranscript(large).transcript.calls.c2).toBe(large.calls.c2)

@@ -69,13 +69,18 @@ function withShortCalls(transcript: Transcript): Transcript {
     if (!call) continue
     calls[call.callId] = shownCall(call)
     room -= Math.min(weightOf(call), MAX_CALL_CHARS)
-    if (room < 0 && call.result) calls[call.callId] = shortened(call)
+    if (room < 0 && isOver(call)) calls[call.callId] = shortened(call)
   }
   return { ...transcript, calls }
 }
 
+/** It ran, or was discarded after it ran in a fork. */
+function isOver({ result, preview, decision }: CallEntry): boolean {
+  return result !== undefined || (preview !== undefined && decision?.approved === false)
+}
+
 function shownCall(call: CallEntry): CallEntry {
-  return call.result && weightOf(call) > MAX_CALL_CHARS ? shortened(call, SHOWN_CHARS) : call
+  return isOver(call) && weightOf(call) > MAX_CALL_CHARS ? shortened(call, SHOWN_CHARS) : call
 }
 
 /** An event as pages get it: without what goes to the provider or to an MCP server only, and without most of a large result. */
@@ -94,12 +99,19 @@ function weightOfEntry(entry: TranscriptEntry, calls: Transcript['calls']): numb
 
 /** A finished call without most of its arguments and result. */
 export function shortened(call: CallEntry, maxChars = HEAD_CHARS): CallEntry {
-  const { decision, result, ...rest } = call
+  const { decision, result, preview, ...rest } = call
   return {
     ...rest,
     args: shortArgs(rest.args, maxChars),
     ...(decision && {
       decision: { ...decision, editedArgs: decision.editedArgs && shortArgs(decision.editedArgs, maxChars) }
+    }),
+    // If the preview was kept, its result is also the result of the call.
+    ...(preview && {
+      preview: {
+        ...preview,
+        result: { isError: preview.result.isError, content: shortContent(preview.result.content, maxChars) }
+      }
     }),
     ...(result && {
       result: {
@@ -131,8 +143,9 @@ function shortContent(content: unknown[], maxChars: number): unknown[] {
   return [{ type: 'text', text: `${text}\n${LEFT_OUT}` }]
 }
 
-export function weightOf({ args, decision, result }: CallEntry): number {
-  return charsOf(args) + charsOf(decision?.editedArgs) + charsOf(result?.content) + charsOf(result?.replaced)
+export function weightOf({ args, decision, result, preview }: CallEntry): number {
+  const ran = [result?.content, result?.replaced, preview?.result.content, preview?.result.replaced]
+  return ran.reduce<number>((sum, part) => sum + charsOf(part), charsOf(args) + charsOf(decision?.editedArgs))
 }
 
 /** Only strings are large; they are counted without copying. */

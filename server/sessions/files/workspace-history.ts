@@ -70,7 +70,7 @@ export class WorkspaceHistory {
   }
 
   async #read<T>(sessionId: string, job: (saved: Checkpoint) => Promise<T>): Promise<T> {
-    const saved = await this.#sessions.openSaved(sessionId)
+    const saved = await this.#sessions.openSaved(sessionId, { brief: true })
     try {
       return await job(saved)
     } finally {

@@ -5,6 +5,7 @@ import { FakeEngine } from '../../sandbox/fake-engine.ts'
 import type { CheckpointStore } from '../../storage/checkpoint-store.ts'
 import { openCheckpointStore } from '../../storage/checkpoints/checkpoint-files.ts'
 import { openEmbeddedStore } from '../../storage/embedded/open-embedded-store.ts'
+import type { StoredEvent } from '../../storage/event-log.ts'
 import type { Store } from '../../storage/store.ts'
 import { SessionManager } from './session-manager.ts'
 import { DEFAULT_SESSIONS_OPTIONS, type SessionsOptions } from './session-options.ts'
@@ -18,7 +19,9 @@ export interface FakeSessions {
   checkpoints: CheckpointStore
   /** Sessions that were reported as expired. */
   forgotten: string[]
-  /** What the managers logged. */
+  /** Called with what the managers append. */
+  publish: (events: StoredEvent[]) => void
+  /** The log lines of the managers. */
   log: Record<string, unknown>[]
   /** `close` stops these. */
   managers: SessionManager[]
@@ -39,30 +42,37 @@ export async function fakeSessions(): Promise<FakeSessions> {
   const forgotten: string[] = []
   const log: FakeSessions['log'] = []
   const logger = createLogger('info', { write: (line: string) => void log.push(JSON.parse(line)) })
+  const publish: FakeSessions['publish'] = () => {}
   const create: FakeSessions['create'] = (instanceId, options = {}, wrap = (part) => part) => {
     const { sessions, events } = store
     // Sessions whose ids have the same text before the dash belong to one owner.
     const ownerOf = async (sessionId: string) => sessionId.split('-')[0] ?? ''
-    const parts = { engine: wrap(engine), events: wrap(events), checkpoints: wrap(checkpoints) }
-    const deps = { instanceId, ...parts, store: sessions, ownerOf, logger }
+    const parts = { engine: wrap(engine), events: wrap(events), checkpoints: wrap(checkpoints), store: wrap(sessions) }
+    const deps = { instanceId, ...parts, ownerOf, logger }
     const manager = new SessionManager(
-      { ...deps, publish: () => {}, forgotten: async (sessionId) => void forgotten.push(sessionId) },
+      {
+        ...deps,
+        publish: (_, stored) => fake.publish(stored),
+        forgotten: async (sessionId) => void forgotten.push(sessionId)
+      },
       { ...DEFAULT_SESSIONS_OPTIONS, warmPoolSize: 0, clockTrustMs: 0, ...options }
     )
     managers.push(manager)
     return manager
   }
-  return {
-    ...{ dir, store, engine, checkpoints, forgotten, log, managers, create },
+  const fake: FakeSessions = {
+    ...{ dir, store, engine, checkpoints, forgotten, publish, log, managers, create },
     async start(instanceId, options) {
       const manager = create(instanceId, options)
       await manager.start()
       return manager
     },
     async close() {
-      await Promise.all(managers.map((manager) => manager.stop()))
+      // One that was killed can't sign off.
+      await Promise.allSettled(managers.map((manager) => manager.stop()))
       await store.close()
       discard(dir)
     }
   }
+  return fake
 }

@@ -47,7 +47,7 @@ describe('idle sandboxes', () => {
 })
 
 describe('retention', () => {
-  // Checked: when only the folder's own times counted, the files of a session that had been chatted in every day were gone.
+  // Checked: if only the folder's own times count, the files of a session that is used every day are removed.
   it('leaves the files of a session that is used without its sandbox', async () => {
     const manager = await fake.start('one', { idleMs: 0, retentionMs: 3_600_000 })
     await write(manager, 's', 'kept')
@@ -81,7 +81,7 @@ describe('retention', () => {
     vi.restoreAllMocks()
   })
 
-  // Checked: with the record gone first, the log and the ownership of one that failed half-way stayed for good.
+  // Checked: if the record is removed first, a removal that fails half-way leaves the log and the ownership for ever.
   it('comes back to what it could not remove, and is kept from no other session by it', async () => {
     const manager = await fake.start('one', { retentionMs: 1 })
     const ids = ['a', 'b', 'c']
@@ -136,7 +136,7 @@ describe('containers that no session is bound to', () => {
 })
 
 describe('a sandbox that claims to have seen a later owner than there ever was', () => {
-  /** What a command can do in there: every server that is started from now on is told that its time is over. */
+  /** Does what a command in the container can do: every server that is started from now on is told that its time is over. */
   async function lockOut(manager: SessionManager): Promise<string> {
     await write(manager, 's', 'kept')
     const id = await containerOf(manager, 's')
@@ -147,7 +147,7 @@ describe('a sandbox that claims to have seen a later owner than there ever was',
     return id
   }
 
-  // Checked: when the container was believed, the session had no sandbox any more.
+  // Checked: if the container is believed, the session has no sandbox any more.
   it('is replaced, with the files as last saved', async () => {
     const manager = await fake.start('one')
     const before = await lockOut(manager)

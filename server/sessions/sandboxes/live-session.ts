@@ -104,12 +104,14 @@ export class LiveSession {
 
   /** Extends the lease of a session in use. If the lease is lost, the stream is cut, because the new owner may be acting. */
   async extendLease(): Promise<void> {
+    // The sandbox ended, or another instance has it: nobody uses this fork any more.
+    if (!this.isInUse && this.sandbox.state === 'none') await this.fork.close()
     if (this.#isUnused) return this.sandbox.disconnect() // the rest of a stream that ended, for example because another instance took over
     if (!this.#held || this.#inside === 0 || (await this.#touch(true))) return
     await this.loseLease()
   }
 
-  /** Stops all work under this lease; whoever works here must acquire another. */
+  /** Stops all work under this lease; the next work must acquire another one. */
   async loseLease(): Promise<void> {
     this.#held = false
     await this.fork.close()

@@ -7,7 +7,7 @@ import { type AppliedChanges, madeByPerson } from './workspace-files.ts'
 
 const QUIET_CALL_MS = 30_000
 
-/** What a job may do in a session's sandbox. */
+/** The operations that a job may use in a session's sandbox. */
 export interface Workspace {
   readonly containerId: string
   readonly epoch: number

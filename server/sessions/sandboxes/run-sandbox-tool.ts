@@ -14,7 +14,7 @@ export type ToolCall = Omit<ToolCallInput, 'signal' | 'caller'> & { signal?: Abo
 
 /** A result, and what is stored with it. */
 export type Recorded = ToolResult & {
-  more?: Pick<EventData<'tool:result'>, 'ending' | 'replaced' | 'log' | 'changes' | 'isForked'>
+  more?: Pick<EventData<'tool:result'>, 'ending' | 'replaced' | 'log' | 'changes' | 'isForked' | 'leftRunning'>
 }
 
 type Journaled = Pick<LiveSession, 'epoch' | 'events' | 'runningCalls'>
@@ -23,7 +23,7 @@ type Journaled = Pick<LiveSession, 'epoch' | 'events' | 'runningCalls'>
 export const TOOL_TIMEOUT_MS = 660_000
 const STOPPED_TEXT = 'The turn was stopped while this ran; it may have run in part.'
 const READ_ONLY = new Set(['read_file', 'list_files'])
-/** Of an interrupted command, this much of the end of its output is kept. */
+/** Maximum length of the output that is kept of an interrupted command, counted from its end. */
 const KEPT_CHARS = 128 * 1024
 
 /** Runs one call in the sandbox of a session that the caller has entered; the changed files are safe before the result is told. */
@@ -31,13 +31,14 @@ export async function runSandboxTool(session: LiveSession, call: ToolCall): Prom
   const { callId, times = 1, name, args, ...rest } = call
   const heard = hearOutput(call.onOutput)
   await session.openForCall(call.signal) // a server that died since the last call is repaired before this one starts
+  call.signal?.throwIfAborted()
   const run = async () => {
     const { connection } = session.sandbox
     const version = { id: `call:${callId}`, about: { by: 'call', callId } } as const
     const result = await connection
       .callTool(name, args, { ...rest, ...heard, timeoutMs: TOOL_TIMEOUT_MS })
       .catch((error) => {
-        // What it has written until then counts too; whoever stopped it does not wait for that.
+        // Files that it has written until then are stored too. The person who stopped it does not wait for that.
         if (connection.isOpen && !READ_ONLY.has(name)) void session.sandbox.checkpoint({ version })
         throw error
       })
@@ -52,7 +53,7 @@ export async function runSandboxTool(session: LiveSession, call: ToolCall): Prom
   return journal(session, callId, run, { times, outputSoFar: heard.outputSoFar })
 }
 
-/** What is stored with a result besides its content. */
+/** The fields that are stored with a result besides its content. */
 export function moreOf(
   name: string,
   { structuredContent }: ToolResult
@@ -90,7 +91,7 @@ export async function journal(
   session: Journaled,
   callId: string,
   run: () => Promise<Recorded>,
-  { times = 1, outputSoFar = () => '' }: { times?: number; outputSoFar?(): string } = {}
+  { times = 1, outputSoFar = () => '' }: { times?: number | undefined; outputSoFar?(): string } = {}
 ): Promise<ToolResult> {
   const { epoch, events } = session
   await events.append([{ type: 'tool:started', data: { callId }, key: onceKey('started', callId, times) }], epoch)
@@ -102,7 +103,7 @@ export async function journal(
     const { isError = false, content, more } = result
     const kept = boundContent(await events.keepImages(content))
     const event = resultOf(callId, { isError, content: kept, ...more })
-    // If this fails, nothing is recorded in its place: whoever looks next finds the call started and not finished, and says so.
+    // If this fails, nothing is recorded in its place: the next reader of the log finds the call started and not finished, and reports it.
     await events.appendResult(event, epoch)
     return result
   } finally {
@@ -116,8 +117,8 @@ async function recordFailure(
   error: unknown,
   failure: () => NewEvent
 ): Promise<unknown> {
-  // It did not run, and the human is asked again: that is written by whoever carries the turn on.
-  if (isAppError(error, 'target_changed')) return error
+  // It did not run, or may run elsewhere, and is requested again: the driver that continues the turn writes that.
+  if (isAppError(error, 'target_changed') || isAppError(error, 'alternative_found')) return error
   try {
     await session.events.appendResult(failure(), epoch)
   } catch {
@@ -128,7 +129,7 @@ async function recordFailure(
   return new AppError('unavailable', 'outcome_unknown', message, { cause: error })
 }
 
-/** What the call had written until then is kept, before the sentence that says what happened. */
+/** The call's output until then is kept, followed by a sentence that says what happened. */
 function failureOf(callId: string, error: unknown, output: string): NewEvent {
   const before = output === '' ? [] : [{ type: 'text', text: output.toWellFormed() }]
   if (isAppError(error, 'server_stopped'))

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type FakeSessions, fakeSessions } from './fake-sessions.ts'
 import type { SessionManager } from './session-manager.ts'
 
@@ -119,5 +119,29 @@ describe('a fair share', () => {
     await write(manager, 'q-1', 'x')
     await write(manager, 'p-9', 'x')
     expect(await live()).toHaveLength(4)
+  })
+})
+
+describe('the forks', () => {
+  const preview = (manager: SessionManager, id: string) =>
+    manager.hold(id, ({ forks }) =>
+      forks.preview({ callId: 'c', name: 'write_file', args: { path: 'f', content: 'x' }, onOutput: () => {} })
+    )
+
+  // Seen before: each instance counted its own forks only, so there were more containers than allowed.
+  it('of all instances count against the limit, and their places are free again when they end', async () => {
+    const options = { maxSessions: 3 }
+    const [a, b] = [await fake.start('a', options), await fake.start('b', options)]
+    await preview(a, 'p-1')
+    await write(b, 'q-1', 'of q')
+    await expect(preview(b, 'q-1')).rejects.toMatchObject({ code: 'too_many_sessions' })
+    expect(fake.engine.containers.size).toBe(3)
+    await a.hold('p-1', ({ forks }) => forks.discard())
+    await vi.waitFor(() => preview(b, 'q-1'))
+    // A session is worth more than a fork, but nothing that is in use is taken.
+    const busy = [work(a, 'p-1'), work(b, 'q-1')]
+    await Promise.all(busy.map(({ started }) => started))
+    await expect(write(a, 'r-1', 'of r')).rejects.toMatchObject({ code: 'too_many_sessions' })
+    await Promise.all(busy.map(({ stop }) => stop()))
   })
 })

@@ -11,7 +11,7 @@ import type { SessionsDeps, SessionsOptions } from './session-options.ts'
 const MAX_ATTEMPTS = 10
 
 export interface SandboxPlacesOptions {
-  deps: Pick<SessionsDeps, 'store' | 'ownerOf' | 'logger'>
+  deps: Pick<SessionsDeps, 'store' | 'ownerOf' | 'logger' | 'instanceId'>
   options: Pick<SessionsOptions, 'maxSessions' | 'maxSandboxesPerOwner'>
   /** Saves and removes the session's sandbox; returns false if someone works in it. */
   recycle: (sessionId: string) => Promise<boolean>
@@ -25,6 +25,7 @@ interface Live {
 export class SandboxPlaces {
   readonly #given: SandboxPlacesOptions
   readonly #lock = new KeyedLock()
+  readonly #counting = new KeyedLock()
   /** The sessions with a fork on this instance. A fork takes a place too. */
   readonly #forks = new Set<string>()
 
@@ -49,16 +50,30 @@ export class SandboxPlaces {
     const owner = await deps.ownerOf(sessionId)
     await this.#lock.run(owner, async () => {
       const live = await this.#live('')
-      if (live.length + this.#forks.size >= options.maxSessions) throw tooMany(options.maxSessions)
       const own = live.filter((one) => one.owner === owner).length
       const forks = (await Promise.all([...this.#forks].map((id) => deps.ownerOf(id)))).filter((id) => id === owner)
       if (own + forks.length >= options.maxSandboxesPerOwner) throw tooManyOfOwner(options.maxSandboxesPerOwner)
       this.#forks.add(sessionId)
+      const isGiven = await this.#countForks().catch((error) => {
+        this.releaseFork(sessionId)
+        throw error
+      })
+      if (isGiven) return
+      this.#forks.delete(sessionId)
+      throw tooMany(options.maxSessions)
     })
   }
 
   releaseFork(sessionId: string): void {
-    this.#forks.delete(sessionId)
+    if (!this.#forks.delete(sessionId)) return
+    const { logger } = this.#given.deps
+    this.#countForks().catch((error) => logger.warn({ err: error }, `A fork still counts: ${messageOf(error)}`))
+  }
+
+  /** Tells the store how many there are: all instances share the limit. One at a time, so that the last figure is the right one. */
+  #countForks(): Promise<boolean> {
+    const { deps, options } = this.#given
+    return this.#counting.run('', () => deps.store.reserveForks(deps.instanceId, this.#forks.size, options.maxSessions))
   }
 
   get forks(): number {
@@ -75,7 +90,7 @@ export class SandboxPlaces {
         if (!(await this.#recycleOne(own, tried))) throw tooManyOfOwner(options.maxSandboxesPerOwner)
         continue
       }
-      const outcome = await deps.store.reserve(sessionId, epoch, Math.max(1, options.maxSessions - this.#forks.size))
+      const outcome = await deps.store.reserve(sessionId, epoch, options.maxSessions)
       if (outcome !== 'full') return this.#checked(outcome)
       if (!(await this.#recycleOne(this.#candidates(live, owner), tried))) break
     }

@@ -39,6 +39,16 @@ describe('SessionManager', () => {
     expect(await notices()).toEqual(['sandbox_tampered', 'files_restored'])
   })
 
+  it('counts a tab that connects again as activity', async () => {
+    const manager = await start('one')
+    await containerOf(manager)
+    const activeAt = async () => (await store.sessions.get('s'))?.activeAt ?? 0
+    const before = await activeAt()
+    await expect.poll(() => Date.now()).toBeGreaterThan(before)
+    manager.attach('s')()
+    await expect.poll(activeAt).toBeGreaterThan(before)
+  })
+
   it('keeps what a call has written that was stopped before it ended', async () => {
     const manager = await start('one')
     const container = engine.containers.get(await containerOf(manager))!

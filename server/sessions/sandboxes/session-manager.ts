@@ -6,7 +6,7 @@ import { messageOf } from '../../lib/errors.ts'
 import { KeyedLock } from '../../lib/waiting/keyed-lock.ts'
 import { shuttingDown } from '../../lib/waiting/shutting-down.ts'
 import type { ToolResult } from '../../sandbox/port.ts'
-import type { Checkpoint } from '../../storage/checkpoint-store.ts'
+import { borrowed, type Checkpoint } from '../../storage/checkpoint-store.ts'
 import { type ForkedWork, forkedWork } from './forks/forked-work.ts'
 import { Janitor } from './janitor.ts'
 import { type EnterOptions, LiveSession, sessionBusy } from './live-session.ts'
@@ -33,7 +33,7 @@ export interface HeldSession {
   /** Work in a copy of the workspace that waits for the person's decision. */
   readonly forks: ForkedWork
   /** Runs a call that does not go to the sandbox, and records it in the event log. */
-  journal(callId: string, run: () => Promise<Recorded>): Promise<ToolResult>
+  journal(callId: string, run: () => Promise<Recorded>, times?: number): Promise<ToolResult>
 }
 
 export class SessionManager {
@@ -116,7 +116,7 @@ export class SessionManager {
         workspace: (inner) => unlessStopping(() => openWorkspace(session, inner)),
         runTool: (call) => unlessStopping(() => runSandboxTool(session, call)),
         forks: forkedWork(session, checkRunning),
-        journal: (callId, run) => journal(session, callId, run)
+        journal: (callId, run, times) => journal(session, callId, run, { times })
       })
     } finally {
       await session.leave()
@@ -129,10 +129,15 @@ export class SessionManager {
     return this.hold(sessionId, async (hold) => job(await hold.workspace(signal)), { signal })
   }
 
-  /** Opens the files as last saved. It takes no lease: it moves no sandbox, does not count as use, and creates no record. */
-  async openSaved(sessionId: string): Promise<Checkpoint> {
+  /**
+   * Opens the files as last saved. It takes no lease: it moves no sandbox, does not count as use, and creates no record. If it is
+   * `brief`, it may be what the open sandbox uses, which changes with the next commit; loading takes time with many files.
+   */
+  async openSaved(sessionId: string, { brief = false } = {}): Promise<Checkpoint> {
     const { store, checkpoints } = this.#deps
-    return checkpoints.open(sessionId, (await store.get(sessionId))?.epoch ?? 0)
+    const epoch = (await store.get(sessionId))?.epoch ?? 0
+    const shared = brief ? this.#sessions.get(sessionId)?.sandbox.savedUnder(epoch) : undefined
+    return shared ? borrowed(shared) : checkpoints.open(sessionId, epoch)
   }
 
   /** Call this when someone opens the session in a tab or connects again. It counts as activity, and no sandbox with a tab is paused. */
@@ -165,6 +170,11 @@ export class SessionManager {
   /** Number of sandboxes that this instance is connected to. */
   get liveSandboxes(): number {
     return [...this.#sessions.values()].filter(({ sandbox }) => sandbox.state !== 'none').length
+  }
+
+  /** Number of forks on this instance. */
+  get openForks(): number {
+    return this.#context.places.forks
   }
 
   /** Number of sessions in this instance's memory. */

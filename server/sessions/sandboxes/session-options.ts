@@ -59,6 +59,8 @@ export interface SessionsDeps {
    * store's record of an instance's end counts.
    */
   isAlone?: boolean
+  /** Called when a fork was opened, or could not be. */
+  forked?: ((end: { ms: number; error?: unknown }) => void) | undefined
   /** Called for every session that was removed because it expired. */
   forgotten: (sessionId: string) => Promise<void>
 }

@@ -7,6 +7,7 @@ import { plural } from '../../lib/plural.ts'
 import type { ContainerState, SandboxOwner, WorkspaceConnection } from '../../sandbox/port.ts'
 import type { Checkpoint, StoredChangeSet } from '../../storage/checkpoint-store.ts'
 import { leaseLost } from '../../storage/store-errors.ts'
+import { notKeptText } from './restoring/not-kept-text.ts'
 import type { SandboxPlaces } from './sandbox-places.ts'
 import type { SessionEvents } from './session-events.ts'
 import type { SessionsDeps, SessionsOptions } from './session-options.ts'
@@ -154,6 +155,11 @@ export class SessionSandbox {
     return this.#saved
   }
 
+  /** The same, if nobody has taken over the session since this epoch. */
+  savedUnder(epoch: number): Checkpoint | undefined {
+    return this.#epoch === epoch && this.state !== 'none' ? this.#saved : undefined
+  }
+
   /** Ends a sandbox in which a process imitated its server. The next call gets a new one with the files as last saved. */
   async endIfTampered(): Promise<void> {
     const { engine, store, logger } = this.#context.deps
@@ -165,7 +171,7 @@ export class SessionSandbox {
       await engine.remove(containerId)
       await store.unbind(this.#sessionId, this.#epoch)
     } catch (error) {
-      // The call itself has succeeded. Whoever opens the sandbox next ends every process in it.
+      // The call itself has succeeded. The next one to open the sandbox ends every process in it.
       logger.warn({ err: error, containerId }, `A tampered sandbox is left for the next call: ${messageOf(error)}`)
     }
   }
@@ -304,10 +310,8 @@ export class SessionSandbox {
   }
 
   async #tellNotKept(what: string, entries: { path: string; reason: string }[]): Promise<void> {
-    if (entries.length === 0) return
-    const named = entries.slice(0, 5).map(({ path, reason }) => `${path.slice(0, 100)} (${reason})`)
-    const more = entries.length > 5 ? ` and ${entries.length - 5} more` : ''
-    await this.#notice('files_not_kept', `${what}: ${named.join(', ')}${more}.`)
+    const text = notKeptText(what, entries)
+    if (text !== undefined) await this.#notice('files_not_kept', text)
   }
 
   #notice(code: Parameters<SessionEvents['notice']>[0], message: string): Promise<void> {

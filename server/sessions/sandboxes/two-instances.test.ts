@@ -52,6 +52,7 @@ function chatOn(sessions: SessionManager, { step, sources = [], events = fake.st
       sources: () => sources,
       ownerOf: async () => 'local',
       policy,
+      guard: createDefinitionGuard(keyValues),
       audit: noAudit,
       logger: silentLogger
     }),
@@ -130,4 +131,24 @@ it('an instance whose store was away for a moment lets nobody else end what it r
   sent.resolve()
   await vi.waitFor(async () => expect(await logged('turn:end')).toHaveLength(1))
   expect(await logged('tool:result')).toMatchObject([{ data: { isError: false, content: [{ text: 'sent' }] } }])
+})
+
+// Checked: without the comparison of epochs, the first instance still shows its own state.
+it('shows the files that another instance has saved since', async () => {
+  const [a, b] = [await fake.start('a'), await fake.start('b')]
+  const save = (manager: SessionManager, path: string) =>
+    manager.run('s1', async (workspace) => {
+      await workspace.change({ kind: 'write', path, data: '', expected: null })
+      await workspace.saveFiles()
+    })
+  const pathsOn = async (manager: SessionManager) => {
+    const saved = await manager.openSaved('s1', { brief: true })
+    const paths = [...saved.entries.keys()]
+    await saved.close()
+    return paths
+  }
+  await save(a, 'a.txt')
+  expect(await pathsOn(a)).toEqual(['a.txt'])
+  await save(b, 'b.txt')
+  expect(await pathsOn(a)).toEqual(['a.txt', 'b.txt'])
 })

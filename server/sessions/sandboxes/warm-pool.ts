@@ -17,6 +17,9 @@ export interface WarmPoolOptions {
   made: Set<string>
 }
 
+/** Creating a container uses a processor for a while. A session that has just taken one needs the processor for its first call. */
+const REFILL_AFTER_MS = 300
+
 export class WarmPool {
   readonly #options: WarmPoolOptions
   readonly #members: WorkspaceConnection[] = []
@@ -27,6 +30,7 @@ export class WarmPool {
   /** Why the last one could not be created. */
   #lastReason = ''
   #retry: NodeJS.Timeout | undefined
+  #refill: NodeJS.Timeout | undefined
   #stopped = false
 
   constructor(options: WarmPoolOptions) {
@@ -49,11 +53,22 @@ export class WarmPool {
   take(): WorkspaceConnection | undefined {
     for (;;) {
       const member = this.#members.shift()
-      this.fill()
-      if (!member) return undefined
+      if (!member) {
+        this.fill()
+        return undefined
+      }
+      this.#fillLater()
       if (member.isOpen) return member
       void this.#discard(member.containerId)
     }
+  }
+
+  #fillLater(): void {
+    if (this.#stopped) return
+    this.#refill ??= setTimeout(() => {
+      this.#refill = undefined
+      this.fill()
+    }, REFILL_AFTER_MS).unref()
   }
 
   /** Keeps idle members from concluding that their owner is gone. */
@@ -64,6 +79,7 @@ export class WarmPool {
   async stop(): Promise<void> {
     this.#stopped = true
     clearTimeout(this.#retry)
+    clearTimeout(this.#refill)
     // On a busy machine, creating one takes longer than a stop may, so remove unfinished ones at once.
     await Promise.allSettled([...this.#fresh].map((containerId) => this.#discard(containerId)))
     await Promise.allSettled(this.#making)

@@ -18,6 +18,7 @@ function checkpointOf(known: WorkspaceEntry[]): Checkpoint {
     addBlob: async () => ({ hash: '', size: 0 }),
     commit: async ({ deleted }) => deleted.forEach((path) => void entries.delete(path)),
     read: async function* () {},
+    readSmall: async (hashes) => hashes.map(() => undefined),
     close: async () => {}
   }
 }

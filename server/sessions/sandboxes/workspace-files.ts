@@ -4,17 +4,9 @@
  */
 
 import { randomUUID } from 'node:crypto'
-import type { ConflictChoices } from '../../../contract/effects/change-set.ts'
 import type { VersionAbout } from '../../../contract/effects/effect-replies.ts'
 import { fromWire, parentOf, toWire } from '../../../workspace-server/checkpoint/raw-path.ts'
-import { zeroRuns } from '../../../workspace-server/checkpoint/zero-runs.ts'
-import type {
-  ChangesResult,
-  FetchResult,
-  RestoreParams,
-  RestoreResult,
-  WorkspaceEntry
-} from '../../../workspace-server/protocol.ts'
+import type { ChangesResult, FetchResult, RestoreResult, WorkspaceEntry } from '../../../workspace-server/protocol.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { WorkspaceConnection } from '../../sandbox/port.ts'
 import {
@@ -23,19 +15,16 @@ import {
   type StoredChange,
   type StoredChangeSet
 } from '../../storage/checkpoint-store.ts'
-import { type ChangePlan, planChanges } from '../changes/plan-changes.ts'
+import { type ChangePlan, planChanges, type Resolution } from '../changes/plan-changes.ts'
+import { RestoreBatch } from './restoring/restore-batch.ts'
+import { type DirEntry, depth, writeEntries } from './restoring/write-entries.ts'
 
 const CHUNK_BYTES = 1024 * 1024
-const BATCH_BYTES = 2 * 1024 * 1024
-const BATCH_ENTRIES = 500
 /** 256 MB of small files arrive in about 130 pages; no workspace of ours has ten times that. */
 const MAX_PAGES = 2000
-const TOO_OLD =
-  'The sandbox was started by an earlier version of this program. It is replaced after a while without use.'
 const ZEROS = Buffer.alloc(CHUNK_BYTES)
 
 type FileEntry = Extract<WorkspaceEntry, { type: 'file' }>
-type DirEntry = Extract<WorkspaceEntry, { type: 'dir' }>
 
 /** A version of the workspace: its id, and who or what made it. */
 export interface VersionName {
@@ -51,7 +40,7 @@ export interface AppliedChanges {
   /** Or what plans them from the files as they are: it is called when these are up to date, and may throw. */
   changes: readonly StoredChange[] | ((saved: Checkpoint) => readonly StoredChange[])
   /** For files that the workspace has changed too. */
-  choices?: ConflictChoices | undefined
+  resolution?: Resolution | undefined
   version: VersionName
   /** The change sets that are decided with it. */
   drop?: string[]
@@ -76,7 +65,7 @@ export class WorkspaceFiles {
   readonly #connection: WorkspaceConnection
   readonly #checkpoint: Checkpoint
   #ack = 0
-  /** What a server without state has reported so far. It counts until a sync succeeds, because what was acknowledged is not reported again. */
+  /** Reports of a server without state so far. They count until a sync succeeds, because acknowledged files are not reported again. */
   #census: Census | undefined
   #tail: Promise<unknown> = Promise.resolve()
 
@@ -110,15 +99,15 @@ export class WorkspaceFiles {
   apply(input: AppliedChanges): Promise<StoredChangeSet | null> {
     return this.inTurn(async () => {
       await this.#sync({})
-      const { changes, choices, version, drop = [] } = input
+      const { changes, resolution, version, drop = [] } = input
       const known = this.#checkpoint.changeSets.get(version.id)
       if (known?.kind === 'version') {
         await this.#checkpoint.commit({ put: [], deleted: [], drop })
         return known
       }
       const wanted = typeof changes === 'function' ? changes(this.#checkpoint) : changes
-      const plan = planChanges(this.#checkpoint.entries, wanted, choices)
-      await this.#write(plan.changes)
+      const plan = planChanges(this.#checkpoint.entries, wanted, resolution)
+      await this.#write(plan.changes, this.#checkpoint.entries, false)
       return this.#commitApplied(plan, version, drop)
     })
   }
@@ -133,15 +122,23 @@ export class WorkspaceFiles {
     return keep[0] ?? null
   }
 
+  /**
+   * Writes changes whose content is in the checkpoint into a container that this instance has created, and that has `entries`.
+   * The checkpoint stays as it is.
+   */
+  write(changes: readonly StoredChange[], entries: Checkpoint['entries']): Promise<void> {
+    return this.inTurn(() => this.#write(changes, entries, true))
+  }
+
   /** Deletes first, the deepest path first, because a folder may become a file. */
-  async #write(changes: readonly StoredChange[]): Promise<void> {
+  async #write(changes: readonly StoredChange[], entries: Checkpoint['entries'], isOwnVersion: boolean): Promise<void> {
     const gone = changes.filter(({ after }) => !after).map(({ path }) => path)
     const after = changes.flatMap((change) => change.after ?? [])
-    const folders = new Map(parentsOf(changes, this.#checkpoint.entries).map((dir) => [dir.path, dir]))
+    const folders = new Map(parentsOf(changes, entries).map((dir) => [dir.path, dir]))
     for (const entry of after) if (entry.type === 'dir') folders.set(entry.path, entry)
-    const batch = new RestoreBatch(this.#connection)
+    const batch = new RestoreBatch(this.#connection, isOwnVersion)
     for (const path of gone.toSorted((a, b) => depth(b) - depth(a))) await batch.remove(path)
-    await this.#writeEntries(batch, after, [...folders.values()])
+    await writeEntries(batch, this.#checkpoint, after, [...folders.values()])
     const [failed] = batch.failed
     if (failed) throw notApplied(failed.path, failed.reason)
   }
@@ -215,80 +212,13 @@ export class WorkspaceFiles {
     }
   }
 
-  /** Writes the checkpoint's files into an empty workspace; returns the number of files and which failed. */
+  /** Writes the checkpoint's files into the empty workspace of a new container; returns the number of files and which failed. */
   async restore(): Promise<{ files: number; failed: RestoreResult['failed'] }> {
     const entries = [...this.#checkpoint.entries.values()]
-    const batch = new RestoreBatch(this.#connection)
-    await this.#writeEntries(
-      batch,
-      entries,
-      entries.filter((entry) => entry.type === 'dir')
-    )
+    const batch = new RestoreBatch(this.#connection, true)
+    const folders = entries.filter((entry) => entry.type === 'dir')
+    await writeEntries(batch, this.#checkpoint, entries, folders)
     return { files: entries.filter((entry) => entry.type === 'file').length, failed: batch.failed }
-  }
-
-  async #writeEntries(batch: RestoreBatch, entries: WorkspaceEntry[], folders: DirEntry[]): Promise<void> {
-    const dirs = folders.toSorted((a, b) => depth(a.path) - depth(b.path))
-    // A read-only folder gets its real mode after its files are written.
-    for (const dir of dirs) await batch.add({ ...dir, mode: 0o700 })
-    for (const entry of entries) if (entry.type === 'file') await this.#restoreFile(batch, entry)
-    for (const entry of entries) if (entry.type === 'link') await batch.add(entry)
-    for (const dir of dirs.reverse()) await batch.add(dir)
-    await batch.flush()
-  }
-
-  async #restoreFile(batch: RestoreBatch, file: FileEntry): Promise<void> {
-    if (file.size === 0) return batch.add({ ...file, data: '' })
-    let offset = 0
-    for await (const chunk of this.#checkpoint.read(file.hash, CHUNK_BYTES)) {
-      for (const { at, length, isZero } of zeroRuns(chunk)) {
-        const part = isZero ? '' : Buffer.from(chunk.subarray(at, at + length)).toString('base64')
-        // The first part creates the file in its full size, so the zeros that follow already exist as a hole.
-        if (!isZero || offset + at === 0) await batch.add({ ...file, offset: offset + at, data: part })
-      }
-      offset += chunk.length
-    }
-  }
-}
-
-class RestoreBatch {
-  readonly failed: RestoreResult['failed'] = []
-  readonly #connection: WorkspaceConnection
-  #entries: RestoreParams['entries'] = []
-  #deleted: string[] = []
-  #bytes = 0
-
-  constructor(connection: WorkspaceConnection) {
-    this.#connection = connection
-  }
-
-  async add(entry: RestoreParams['entries'][number]): Promise<void> {
-    await this.#makeRoom((entry.data?.length ?? 0) + entry.path.length + 100)
-    this.#entries.push(entry)
-  }
-
-  /** Call this before any `add`. */
-  async remove(path: string): Promise<void> {
-    await this.#makeRoom(path.length + 10)
-    this.#deleted.push(path)
-  }
-
-  async #makeRoom(bytes: number): Promise<void> {
-    const count = this.#entries.length + this.#deleted.length
-    if (this.#bytes + bytes > BATCH_BYTES || count === BATCH_ENTRIES) await this.flush()
-    this.#bytes += bytes
-  }
-
-  async flush(): Promise<void> {
-    const [entries, deleted] = [this.#entries, this.#deleted]
-    if (entries.length + deleted.length === 0) return
-    this.#entries = []
-    this.#deleted = []
-    this.#bytes = 0
-    const { failed, removed } = await this.#connection.restore({ entries, ...(deleted.length > 0 && { deleted }) })
-    this.failed.push(...failed)
-    // A server of an earlier version of this program would keep the files, and we would not.
-    if (deleted.length > 0 && removed === undefined) this.failed.push({ path: '', reason: TOO_OLD, noRoom: false })
   }
 }
 
@@ -337,5 +267,3 @@ function isBelow(raw: string, folders: ReadonlySet<string>): boolean {
   for (let at = parentOf(raw); at !== ''; at = parentOf(at)) if (folders.has(at)) return true
   return false
 }
-
-const depth = (path: string): number => fromWire(path).split('/').length

@@ -1,5 +1,5 @@
 /**
- * What the running calls write, say and ask. Output, progress and log messages are published; a question is an event of the log,
+ * The output, messages and questions of running calls. Output, progress and log messages are published; a question is an event of the log,
  * and so is its answer, which may come through another instance. Invariant: a call gets an answer at most once per question.
  */
 import type { ServerLogLine } from '../../../contract/events.ts'

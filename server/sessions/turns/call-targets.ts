@@ -75,7 +75,7 @@ export function resolveIn(hold: HeldSession, paths: string[], signal?: AbortSign
   return withDeadline(deadline, async (inner) => (await hold.workspace(inner)).resolve(paths))
 }
 
-/** What the sandbox must find when the call runs; undefined means anything. */
+/** The target that the sandbox must find when the call runs; undefined means any. */
 export function expectedTarget(call: CallEntry): ExpectedTarget | undefined {
   const { decision, name } = call
   if (decision?.by !== 'human') return undefined
@@ -83,7 +83,11 @@ export function expectedTarget(call: CallEntry): ExpectedTarget | undefined {
   if (!target) return undefined
   // Reading is always safe. A write whose target could not be checked beforehand must not replace anything.
   if (name !== 'write_file') return { path: target.path }
-  return { path: target.path, is: target.is === 'unchecked' ? 'new' : target.is }
+  if (target.is === 'unchecked') return { path: target.path, is: 'new' }
+  // Nothing is lost by adding to a file, and a growing log would ask again and again.
+  const isAppend = (decision.editedArgs ?? call.args).append === true
+  const hash = isAppend ? undefined : (decision.seen ?? target.hash)
+  return { path: target.path, is: target.is, ...(target.is === 'file' && hash !== undefined && { hash }) }
 }
 
 /**
@@ -114,9 +118,12 @@ export function askedAgain(sessionId: string, call: CallEntry, changed: AppError
   const times = timesAsked(call) + 1
   if (times > MAX_TIMES_ASKED) return notRun(call.callId, changed)
   const isEdited = decision?.editedArgs !== undefined || again?.isEdited === true
-  const reason = 'You approved this call, but its path now leads to something else. Nothing was done.'
   // The adapter has validated this part of the sandbox's answer.
   const target = changed.details.target as PathTarget
+  const expected = expectedTarget(call)
+  const isSameFile = target.path === expected?.path && target.is === expected?.is
+  const what = isSameFile ? 'the file has other content now' : 'its path now leads to something else'
+  const reason = `You approved this call, but ${what}. Nothing was done.`
   const data = { ...rest, args: decision?.editedArgs ?? call.args, target, again: { times, reason, isEdited } }
   return { type: 'tool:approval_required', data: bound(sessionId, data), key: `again-${times}:${call.callId}` }
 }

@@ -17,6 +17,8 @@ export interface ChatOptions {
   limits: TurnLimits
   maxHistoryTokens: number
   maxOutputTokens?: number | undefined
+  /** How many tools a model is offered; undefined means all. */
+  maxTools?: number | undefined
   effort?: Effort | undefined
   network: string
   /** The approval mode of new sessions. */
@@ -32,7 +34,7 @@ export interface ChatDeps {
   events: EventLog
   /** The files of messages and results. */
   contents: ContentStore
-  /** What the session's owner tells the model in all their sessions; empty if nothing. */
+  /** The owner's instructions to the model for all their sessions; empty if there are none. */
   instructionsOf(sessionId: string): Promise<string>
   /** Throws if the session may not start new work. */
   checkQuota(sessionId: string): Promise<void>

@@ -31,7 +31,7 @@ export async function previewCall(
   try {
     await checkQuota(sessionId)
     const previewed = await toolbox.preview(hold, input)
-    const bound = canonicalJson([call.hash, previewed.changes.hash, previewed.result])
+    const bound = canonicalJson([call.hash, previewed.changes.hash, previewed.result, previewed.leftRunning === true])
     const data = { callId, ...previewed, hash: createHash('sha256').update(bound).digest('hex') }
     return [{ type: 'tool:previewed', data, key: onceKey('previewed', callId, timesAsked(call)) }]
   } catch (error) {
@@ -47,12 +47,17 @@ export async function previewCall(
 export async function keepCall(sessionId: string, hold: HeldSession, call: CallEntry): Promise<NewEvent[]> {
   const { callId, preview, decision } = call
   try {
-    const changes = await hold.forks.keep(callId, preview?.changes, decision?.choices)
+    const changes = await hold.forks.keep(callId, preview?.changes, {
+      choices: decision?.choices,
+      seen: decision?.seenConflicts
+    })
     const { ending, replaced, ...result } = preview?.result ?? { isError: true, content: [] }
     const more = { ...(ending !== undefined && { ending }), ...(replaced !== undefined && { replaced }) }
     const data = { ...result, ...(more as Pick<EventData<'tool:result'>, 'ending' | 'replaced'>) }
     const started = { type: 'tool:started', data: { callId }, key: onceKey('started', callId, timesAsked(call)) }
-    return [started, resultOf(callId, { ...data, ...(changes && { changes }) })]
+    const { durationMs, leftRunning } = preview ?? {}
+    const ran = { ...(durationMs !== undefined && { durationMs }), ...(leftRunning && { leftRunning }) }
+    return [started, resultOf(callId, { ...data, ...ran, ...(changes && { changes }) })]
   } catch (error) {
     if (isOwnershipError(error)) throw error
     return [previewAgain(sessionId, call, error)]

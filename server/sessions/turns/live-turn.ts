@@ -1,4 +1,4 @@
-/** What a turn streams at the moment. Clients that connect meanwhile get it from its beginning. */
+/** The text that a turn is streaming. Clients that connect meanwhile get it from its beginning. */
 import type { EventData } from '../../../contract/events.ts'
 import type { ServerToClient } from '../../../contract/live.ts'
 import { cutText } from '../../agent/bound-answer.ts'
@@ -54,7 +54,7 @@ export class LiveAnswer {
     return Math.max(0, Math.round(this.#thoughtUntil - this.#requestedAt))
   }
 
-  /** What the model has thought, from its beginning. */
+  /** The model's reasoning so far, from its beginning. */
   get reasoning(): Reasoning | undefined {
     return this.#reasoning === '' ? undefined : { text: this.#reasoning, at: 0, ms: this.reasoningMs }
   }

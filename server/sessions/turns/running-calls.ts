@@ -1,17 +1,20 @@
 /** The calls of one session that run on this instance: starts them, and records what became of those that failed. */
 import { type CallEntry, callOf, type Transcript } from '../../../contract/transcript.ts'
-import { MAX_COMMANDS_AT_ONCE } from '../../../workspace-server/protocol.ts'
-import { isAppError, messageOf } from '../../lib/errors.ts'
+import { type AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
 import type { Conversation } from '../feed/conversation.ts'
 import { isOwnershipError } from '../sandboxes/ownership-error.ts'
 import { appendEvents, unknownOutcome } from '../sandboxes/session-events.ts'
 import type { HeldSession } from '../sandboxes/session-manager.ts'
+import { askedElsewhere } from './alternative-server.ts'
 import { CallTalks } from './call-talks.ts'
 import { askedAgain } from './call-targets.ts'
 import type { ChatDeps } from './chat-options.ts'
 import { askedInstead, isForkRefused, keepCall, previewCall } from './forked-calls.ts'
 import { notRun } from './turn-events.ts'
+
+/** Calls to MCP servers run at the same time, up to this many. Those to the sandbox run one after another. */
+const MAX_CALLS_AT_ONCE = 8
 
 export interface CallHooks {
   /** Returns false if one of the events is stored already. */
@@ -65,16 +68,15 @@ export class RunningCalls {
   /** Ends a fork whose changes the person has discarded. Another instance, or an earlier driver, may have opened it. */
   async endDiscarded(hold: HeldSession, { calls }: Transcript): Promise<void> {
     for (const callId of this.#previews) if (calls[callId]?.decision) this.#previews.delete(callId)
-    const { previewed } = hold.forks
-    if (previewed !== undefined && calls[previewed]?.decision?.approved === false) await hold.forks.discard()
+    const isDiscarded = (callId: string) => calls[callId]?.decision?.approved === false
+    if (hold.forks.previewed.some(isDiscarded)) await hold.forks.discard()
   }
 
   start(hold: HeldSession, calls: CallEntry[], signal: AbortSignal): void {
     for (const call of calls) {
       const { callId } = call
       if (this.#calls.has(callId)) continue
-      // The sandbox would refuse one more, although a person has approved it.
-      if (this.#calls.size === MAX_COMMANDS_AT_ONCE) return
+      if (this.#calls.size === MAX_CALLS_AT_ONCE) return
       this.#calls.set(callId, call.turnId)
       void this.#run(hold, call, signal).finally(() => {
         this.#calls.delete(callId)
@@ -117,10 +119,17 @@ export class RunningCalls {
       if (isOwnershipError(error)) this.lost = error
       else if (isAppError(error, 'target_changed'))
         await this.#hooks.append([askedAgain(this.#sessionId, call, error)], hold.epoch).catch(() => {})
+      else if (isAppError(error, 'alternative_found')) await this.#askElsewhere(hold, call, error).catch(() => {})
       else if (isForkRefused(call, error))
         await this.#hooks.append([askedInstead(this.#sessionId, call, error)], hold.epoch).catch(() => {})
       else await this.#answerUnanswered(callId, error, hold.epoch).catch(() => {})
     }
+  }
+
+  async #askElsewhere(hold: HeldSession, call: CallEntry, error: AppError): Promise<void> {
+    const { allowed } = await this.#conversation.refresh()
+    const events = askedElsewhere(this.#sessionId, call, error, { allowed, policy: this.#deps.policy })
+    await this.#hooks.append(events, hold.epoch)
   }
 
   /** A call that failed before it recorded anything still needs a result, or the turn would wait for ever. */

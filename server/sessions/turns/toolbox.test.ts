@@ -13,6 +13,7 @@ function toolbox(): Toolbox {
     sources: () => [],
     ownerOf: async () => 'local',
     policy: () => 'ask',
+    guard: { changes: async () => new Map() },
     audit: { begin: () => () => {} } as never,
     logger: silentLogger
   })

@@ -4,22 +4,33 @@
  */
 import type { CallEntry } from '../../../contract/transcript.ts'
 import type { OutputChunk } from '../../../workspace-server/protocol.ts'
+import type { ToolName } from '../../agent/tool-choice.ts'
 import type { Audit, CallEnd } from '../../audit/audit.ts'
 import { CallProgress, callFailed, callReturned } from '../../audit/call-end.ts'
 import type { CallTalk } from '../../calls/call-talk.ts'
 import type { Caller } from '../../calls/caller.ts'
-import { approvalHash, type OfferedTool, offerTools, WORKSPACE } from '../../calls/offered-tool.ts'
+import {
+  approvalHash,
+  type OfferedTool,
+  offerTools,
+  type ToolDefinitionInput,
+  WORKSPACE
+} from '../../calls/offered-tool.ts'
 import type { ToolCallInput, ToolSource } from '../../calls/tool-source.ts'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { ReportRefusal } from '../../lib/refusals.ts'
+import { withDeadline } from '../../lib/waiting/deadline.ts'
 import type { ApprovalPolicy } from '../../policy/approval-policy.ts'
+import type { DefinitionGuard } from '../../policy/definition-guard.ts'
 import { logCallEnd } from '../feed/log-sessions.ts'
 import type { Previewed } from '../sandboxes/forks/forked-work.ts'
 import { isOwnershipError } from '../sandboxes/ownership-error.ts'
 import { sandboxTools } from '../sandboxes/sandbox-tools.ts'
 import type { HeldSession } from '../sandboxes/session-manager.ts'
+import { alternativeFor } from './alternative-server.ts'
 import { expectedTarget, timesAsked } from './call-targets.ts'
+import { type FindTools, routerSource } from './router-source.ts'
 
 export interface RunInput {
   sessionId: string
@@ -39,11 +50,20 @@ export interface ToolboxOptions {
   sources: () => ToolSource[]
   ownerOf: (sessionId: string) => Promise<string>
   policy: ApprovalPolicy
+  guard: Pick<DefinitionGuard, 'changes'>
   audit: Audit
   logger: Logger
+  /** Finds tools by words. Without it, the model is offered all tools. */
+  find?: FindTools | undefined
   /** Called for every tool or sandbox that a session was refused. */
   refused?: ReportRefusal
 }
+
+const MATCHES = 8
+/** Added if no tool seems to be meant. */
+const DOUBTFUL_MATCHES = 3
+const MATCH_MS = 5000
+const MAX_MESSAGE = 4000
 
 export class Toolbox {
   readonly #options: ToolboxOptions
@@ -64,23 +84,39 @@ export class Toolbox {
     const taken = new Set<string>()
     const lists = await Promise.all(
       this.#sources(hold).map(async (source) => {
-        const { server, title = server } = source
+        const { server } = source
         try {
           return { server, definitions: await source.list(asking) }
         } catch (error) {
           if (signal.aborted || isOwnershipError(error)) throw error
           this.#options.logger.warn({ err: error, sessionId, server }, `Left out of this turn: ${messageOf(error)}`)
-          // While a failing server rests, the time until the next try changes, but not why it is missing.
-          const { reason } = isAppError(error) ? error.details : {}
-          const message = typeof reason === 'string' ? reason : messageOf(error)
-          const why = message.includes(`"${server}"`) ? message : `${title} is left out: ${message}`
-          return { server, definitions: [], missing: { server, why } }
+          return { server, definitions: [], missing: { server, why: whyMissing(source, error) } }
         }
       })
     )
     return {
       tools: lists.flatMap(({ server, definitions }) => offerTools(server, definitions, taken)),
       missing: lists.flatMap(({ missing }) => missing ?? [])
+    }
+  }
+
+  /** The tools of servers that fit a message best. None if that can't be said in time: the model can still look for them. */
+  async matches(sessionId: string, message: string, signal: AbortSignal): Promise<ToolName[]> {
+    const { find, ownerOf, policy, logger } = this.#options
+    if (!find || message.trim() === '') return []
+    try {
+      const owner = await ownerOf(sessionId)
+      const { matches, abstained } = await withDeadline({ what: 'the best tools', ms: MATCH_MS, signal }, (inner) =>
+        find(message.slice(0, MAX_MESSAGE), { limit: MATCHES, owner, signal: inner })
+      )
+      return matches
+        .filter(({ server, tool }) => policy(server, tool) !== 'deny')
+        .slice(0, abstained ? DOUBTFUL_MATCHES : MATCHES)
+        .map(({ server, tool }) => ({ server, name: tool }))
+    } catch (error) {
+      signal.throwIfAborted()
+      logger.warn({ err: error, sessionId }, `No tools were found for a message: ${messageOf(error)}`)
+      return []
     }
   }
 
@@ -108,6 +144,22 @@ export class Toolbox {
     return previewed
   }
 
+  /** A person's decision about changes of the workspace, between two rows of the audit log. */
+  async recorded<T>(sessionId: string, action: string, args: object, work: () => Promise<T>): Promise<T> {
+    const end = this.#options.audit.begin({
+      caller: await this.#caller(sessionId),
+      ...{ server: WORKSPACE, tool: action, args }
+    })
+    try {
+      const result = await work()
+      end({ outcome: 'ok' })
+      return result
+    } catch (error) {
+      end(callFailed(error, 'deciding'))
+      throw error
+    }
+  }
+
   /** Checks the call, and makes it between two rows of the audit log. */
   async #make(
     hold: HeldSession,
@@ -121,14 +173,24 @@ export class Toolbox {
     const bound = { expected: expectedTarget(call), times: timesAsked(call) }
     const end = this.#begin(input, caller, args)
     const progress = new CallProgress()
+    const instead = async (error: unknown, tool?: OfferedTool) => {
+      const deps = { ...this.#options, sources: this.#options.sources() }
+      return (await alternativeFor(deps, { call, caller, signal, error, tool })) ?? error
+    }
     try {
       const source = this.#source(hold, server)
-      await this.#checkApproved(source, input, caller)
+      const listed = await source.list({ caller, signal, live: true }).catch(async (error) => {
+        throw server === WORKSPACE ? error : await instead(error)
+      })
+      const tool = this.#approvedTool(listed, input)
+      signal.throwIfAborted()
       progress.sending()
-      const result = await make(source, { callId, caller, name, args, signal, onOutput, talk, ...bound })
+      const onFailure = (error: unknown) => instead(error, tool)
+      const result = await make(source, { callId, caller, name, args, signal, onOutput, talk, onFailure, ...bound })
       end({ ...callReturned(result), calledMs: progress.calledMs })
     } catch (error) {
-      end({ ...callFailed(error, progress.stage), calledMs: progress.calledMs })
+      const failure = isAppError(error, 'alternative_found') ? error.cause : error
+      end({ ...callFailed(failure, progress.stage), calledMs: progress.calledMs })
       throw error
     }
   }
@@ -147,10 +209,9 @@ export class Toolbox {
     }
   }
 
-  async #checkApproved(source: ToolSource, { sessionId, call, signal }: RunInput, caller: Caller): Promise<void> {
+  #approvedTool(listed: ToolDefinitionInput[], { sessionId, call }: RunInput): OfferedTool {
     const { callId, server, name } = call
-    const tools = offerTools(server, await source.list({ caller, signal, live: true }), new Set())
-    const tool = tools.find((candidate) => candidate.name === name)
+    const tool = offerTools(server, listed, new Set()).find((candidate) => candidate.name === name)
     if (!tool) throw new AppError('not-found', 'tool_gone', `${server} no longer offers ${name}.`)
     const { args, target } = call
     if (approvalHash({ sessionId, callId, definition: tool.definition, args, target }) !== call.hash) {
@@ -161,6 +222,7 @@ export class Toolbox {
     if (this.#options.policy(server, name) === 'deny') {
       throw new AppError('forbidden', 'denied_by_policy', `The policy in mcp.json does not allow ${server}/${name}.`)
     }
+    return tool
   }
 
   async #caller(sessionId: string): Promise<Caller> {
@@ -169,9 +231,25 @@ export class Toolbox {
 
   /** The first source with a name counts, so that a server with the sandbox's name can't pose as the sandbox. */
   #sources(hold: HeldSession): ToolSource[] {
-    const servers = this.#options.sources().map((source) => recorded(source, hold))
-    const byName = Map.groupBy([this.#sandboxSource(hold), ...servers], ({ server }) => server)
+    const servers = this.#options.sources()
+    const own = [this.#sandboxSource(hold), ...this.#routerSource(servers).map((source) => recorded(source, hold))]
+    const others = servers.map((source) => recorded(source, hold))
+    const byName = Map.groupBy([...own, ...others], ({ server }) => server)
     return [...byName.values()].flatMap(([first]) => first ?? [])
+  }
+
+  #routerSource(servers: readonly ToolSource[]): ToolSource[] {
+    const { find, policy } = this.#options
+    if (!find || servers.length === 0) return []
+    const known = async (caller: Caller, signal: AbortSignal) => {
+      const lists = servers.map(async (source) => {
+        const { server } = source
+        const definitions = await source.list({ caller, signal }).catch(() => [])
+        return definitions.flatMap((each) => (policy(server, each.name) === 'deny' ? [] : { server, definition: each }))
+      })
+      return (await Promise.all(lists)).flat()
+    }
+    return [routerSource({ find, known })]
   }
 
   #source(hold: HeldSession, server: string): ToolSource {
@@ -181,12 +259,21 @@ export class Toolbox {
   }
 }
 
+function whyMissing({ server, title = server }: ToolSource, error: unknown): string {
+  // While a failing server rests, the time until the next try changes, but not why it is missing.
+  const { reason } = isAppError(error) ? error.details : {}
+  const message = typeof reason === 'string' ? reason : messageOf(error)
+  return message.includes(`"${server}"`) ? message : `${title} is left out: ${message}`
+}
+
 /** Records the start and the result of each call in the session's log, as the sandbox does for its own. */
 function recorded(source: ToolSource, hold: HeldSession): ToolSource {
   const run = async (input: ToolCallInput) => {
-    const result = await source.call(input)
+    const result = await source.call(input).catch(async (error) => {
+      throw input.onFailure ? await input.onFailure(error) : error
+    })
     const log = input.talk?.logged() ?? []
     return { ...result, ...(log.length > 0 && { more: { log } }) }
   }
-  return { ...source, call: (input) => hold.journal(input.callId, () => run(input)) }
+  return { ...source, call: (input) => hold.journal(input.callId, () => run(input), input.times) }
 }

@@ -176,18 +176,23 @@ export class TurnDriver {
     this.#hasNews = false
     this.#news = Promise.withResolvers()
     const ours = new Set(this.#calls.ids())
+    // Taken before the log is read: whoever stops the turn after that aborts this signal, not the one of the next turn.
+    let abort = this.#abort
     const { turnId } = await this.#conversation.refresh()
     await this.#calls.talks.settle(this.#conversation.transcript)
     // The turn may have been stopped through another instance, which can't stop the calls that run here.
-    if (this.#calls.areOfOtherTurn(turnId) && !this.#abort.signal.aborted) this.#stopCalls()
+    if (this.#calls.areOfOtherTurn(turnId) && !abort.signal.aborted) {
+      this.#stopCalls()
+      abort = this.#abort
+    }
     const isOver = this.#closed || this.#calls.lost !== undefined
     if (this.#calls.lost !== undefined && this.#calls.size === 0) throw this.#calls.lost
     for (const { callId } of this.#stray().neverRun) await this.#append([notRun(callId, stopped())], hold.epoch)
     await this.#calls.endDiscarded(hold, this.#conversation.transcript)
     const action: NextAction = isOver ? { type: 'wait' } : this.#next()
     if (action.type === 'run' && (await this.#calls.refuseOverQuota(action.calls, hold.epoch))) return false
-    if (action.type === 'run') this.#calls.start(hold, action.calls, this.#abort.signal)
-    if (action.type === 'step' && turnId && this.#calls.size === 0) await this.#step(hold, turnId)
+    if (action.type === 'run') this.#calls.start(hold, action.calls, abort.signal)
+    if (action.type === 'step' && turnId && this.#calls.size === 0) await this.#step(hold, turnId, abort)
     else if (isReview(action) && this.#calls.size === 0) await this.#review(action, hold)
     else if (action.type === 'end' && turnId) await this.#append(limitedTurn(turnId, action.reason), hold.epoch)
     else if (action.type === 'wait' && !isOver && (await this.#reportLost(ours, hold.epoch))) return false
@@ -217,11 +222,11 @@ export class TurnDriver {
     return events.length > 0
   }
 
-  async #step(hold: HeldSession, turnId: string): Promise<void> {
+  async #step(hold: HeldSession, turnId: string, abort: AbortController): Promise<void> {
     const { live } = this.#deps
-    const { signal } = this.#abort
+    const { signal } = abort
     live(this.#sessionId, 'agent:thinking', { turnId })
-    const stopWatching = this.#stopWithTurn(turnId)
+    const stopWatching = this.#stopWithTurn(turnId, abort)
     const step = stepsInTurn(this.#conversation.recent, turnId)
     const answer = new LiveAnswer(turnId, step, {
       text: (text) => live(this.#sessionId, 'agent:delta', { turnId, text }),
@@ -268,15 +273,17 @@ export class TurnDriver {
   #startStep(hold: HeldSession, turnId: string, signal: AbortSignal): ReturnType<typeof startStep> {
     const tell = async (code: string, message: string, servers?: string[]) =>
       void (await this.#append([noticeOf(code, message, servers)], hold.epoch))
+    const append = (events: NewEvent[]) => this.#append(events, hold.epoch)
     const { transcript, recent } = this.#conversation
-    return startStep(this.#deps, { hold, sessionId: this.#sessionId, turnId, transcript, recent, tell, signal })
+    return startStep(this.#deps, { hold, sessionId: this.#sessionId, turnId, transcript, recent, tell, append, signal })
   }
 
   /** Stops streaming when another instance has ended the turn. */
-  #stopWithTurn(turnId: string): () => void {
-    const abort = this.#abort
+  #stopWithTurn(turnId: string, abort: AbortController): () => void {
     const look = async () => {
-      if ((await this.#conversation.refresh()).turnId !== turnId) abort.abort(stopped())
+      const isOver = (await this.#conversation.refresh()).turnId !== turnId
+      // The next turn needs a signal that is not aborted yet.
+      if (isOver && abort === this.#abort) this.#stopCalls()
     }
     const timer = setInterval(() => void look().catch(() => {}), 2 * LOOK_MS)
     return () => clearInterval(timer)

@@ -22,7 +22,7 @@ export interface BackupManifest {
 const MANIFEST = 'manifest.json'
 const MAX_MANIFEST_BYTES = 512 * 1024 * 1024
 const NAME = '(?!\\.{1,2}$)[^/\\0]+'
-/** What `backup` makes. A manifest that names anything else (a lock, for example) was not written by it. */
+/** The files that `backup` writes. A manifest that names anything else (a lock, for example) was not written by it. */
 const PATHS = new RegExp(
   `^(store\\.db|redis\\.jsonl|grants\\.json|checkpoints/[0-9a-f]{64}/${NAME}|(audit|logins|config)/${NAME})$`
 )

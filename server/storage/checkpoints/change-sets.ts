@@ -3,7 +3,7 @@ import { isSameEntry, type StoredChange, type StoredChangeSet } from '../checkpo
 import type { RecordSide, SetRecord } from './manifest-record.ts'
 import { entryBytes } from './stored-entry.ts'
 
-/** With `more`: further changes of the set with this id. */
+/** With `more`, these changes are added to the stored set of the same id. */
 export type StoredPart = StoredChangeSet & { more?: true }
 
 const SET_ROW_BYTES = 150

@@ -1,4 +1,10 @@
 import { AppError, messageOf } from '../../lib/errors.ts'
+import type { Change, CheckpointState } from './checkpoint-state.ts'
+
+/** The least that the list of a session's files may take: all of it is in memory while the session is open. */
+const MIN_ENTRY_LIMIT = 32 * 1024 * 1024
+/** The least that files may take with their runs of zeros, which cost nothing to store but time to restore. */
+const MIN_FILES_LIMIT = 4 * 1024 * 1024 * 1024
 
 const LIMITED = {
   content: 'The files of this session exceed',
@@ -12,10 +18,38 @@ export function checkpointFull(what: keyof typeof LIMITED, maxBytes: number): Ap
   return new AppError('unavailable', 'checkpoint_full', message)
 }
 
+/** A session over a limit that was lowered may still shrink. */
+export function checkSize(
+  { sizes: next }: Change,
+  { sizes: now }: CheckpointState,
+  maxBytes: number,
+  maxHistory: number
+): void {
+  const weight = next.blobBytes + next.entryBytes
+  if (weight > maxBytes && weight > now.blobBytes + now.entryBytes) throw checkpointFull('content', maxBytes)
+  const maxEntryBytes = Math.max(MIN_ENTRY_LIMIT, maxBytes / 32)
+  if (next.entryBytes > maxEntryBytes && next.entryBytes > now.entryBytes) throw checkpointFull('names', maxEntryBytes)
+  const maxFileBytes = Math.max(MIN_FILES_LIMIT, 4 * maxBytes)
+  if (next.fileBytes > maxFileBytes && next.fileBytes > now.fileBytes) throw checkpointFull('holes', maxFileBytes)
+  // Only changes that wait for a decision are left by now.
+  const kept = next.keptBytes + next.setBytes
+  if (kept > maxHistory + maxBytes && kept > now.keptBytes + now.setBytes) {
+    throw checkpointFull('open', maxHistory + maxBytes)
+  }
+}
+
 export function contentDamaged(): AppError {
   const message =
     'A stored file of this session is damaged; restore the data folder from a backup, or continue without that file.'
   return new AppError('internal', 'checkpoint_damaged', message)
+}
+
+export function contentMissing(): AppError {
+  return new AppError('not-found', 'checkpoint_content_missing', 'No file with this content is stored.')
+}
+
+export function checkpointClosed(): AppError {
+  return new AppError('conflict', 'checkpoint_closed', 'The files of this session were closed; open the session again.')
 }
 
 /** Translates an error of the file system to an AppError; returns all others unchanged. */

@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, statSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
+import { describeCheckpointStore } from '../checkpoint-store.contract.ts'
 import { CheckpointFixture, chunked, contentOf, fileEntry, files, MB, put, sha256 } from './checkpoint-files.fixture.ts'
 
 let fixture: CheckpointFixture
@@ -10,6 +11,13 @@ beforeEach(() => {
   fixture = new CheckpointFixture()
 })
 afterEach(() => fixture.dispose())
+
+describeCheckpointStore('folder', async () => {
+  const folder = new CheckpointFixture()
+  let epoch = 0
+  const takeOver = async () => ++epoch
+  return { first: folder.store, second: folder.storeOf(64 * MB), takeOver, dispose: async () => folder.dispose() }
+})
 
 describe('keeping files', () => {
   it('gives back entries of every kind and their content, over epochs', async () => {

@@ -195,7 +195,7 @@ export class CheckpointState {
     if (stored.type !== 'file') return stored
     const content = this.blobs.get(stored.hash) ?? sizeOf(stored.hash)
     if (content) return { ...stored, size: content.length }
-    const message = 'A file can not be stored because its content was never added.'
+    const message = 'The content of a file must be added before the file is stored.'
     throw new AppError('invalid', 'checkpoint_content_missing', message)
   }
 

@@ -1,5 +1,5 @@
 import type { CheckpointState, Location } from './checkpoint-state.ts'
-import type { PackRange, PackSet } from './pack-set.ts'
+import type { CopiedPacks, PackRange, PackSet } from './pack-set.ts'
 
 const MIN_MANIFEST_BYTES = 64 * 1024
 const MIN_PACK_BYTES = 1024 * 1024
@@ -30,7 +30,7 @@ export function packsToRewrite(packs: PackSet, state: CheckpointState): Set<stri
 
 /** Copies the live content of these packs into a new one and returns its new locations. Not durable yet. */
 export async function copyLive(
-  packs: PackSet,
+  packs: CopiedPacks,
   state: CheckpointState,
   from: ReadonlySet<string>
 ): Promise<Map<string, Location>> {
@@ -67,7 +67,7 @@ function* runs(state: CheckpointState, from: ReadonlySet<string>): Iterable<Run>
   if (run) yield run
 }
 
-async function copyRun(packs: PackSet, { pack, offset, bytes }: Run): Promise<PackRange> {
+async function copyRun(packs: CopiedPacks, { pack, offset, bytes }: Run): Promise<PackRange> {
   let first: PackRange | undefined
   for (let done = 0; ; ) {
     const chunk = Math.min(COPY_BYTES, bytes - done)

@@ -12,6 +12,39 @@ beforeEach(() => {
 })
 afterEach(() => fixture.dispose())
 
+describe('many contents at once', () => {
+  it('reads what lies together, and leaves large and sparse contents to the other way', async () => {
+    const checkpoint = await fixture.store.open('s', 1)
+    const small = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`f${at}`, randomBytes(at * 10)]))
+    const others = { sparse: Buffer.concat([Buffer.alloc(100_000), Buffer.from('x')]), large: randomBytes(300_000) }
+    await put(checkpoint, { ...small, ...others })
+    await put(checkpoint, { later: 'in another place' }, ['f7'])
+    const wanted = [...Object.values(small), others.sparse, others.large, Buffer.from('in another place')].reverse()
+    const kept = wanted.filter((content) => content !== small.f7)
+    const found = await checkpoint.readSmall(kept.map(sha256))
+    expect(found.map((content) => content && sha256(content))).toEqual(
+      kept.map((content) => (Object.values(others).includes(content) ? undefined : sha256(content)))
+    )
+    await expect(checkpoint.readSmall([sha256(Buffer.from('?'))])).rejects.toMatchObject({
+      code: 'checkpoint_content_missing'
+    })
+    await checkpoint.close()
+  })
+
+  // Checked: without the comparison of hashes, the changed bytes are returned.
+  it('refuses bytes that have changed on disk', async () => {
+    const checkpoint = await fixture.store.open('s', 1)
+    await put(checkpoint, { a: 'a'.repeat(100), b: 'b'.repeat(100) })
+    const [pack] = fixture.stored('.pack')
+    writeFileSync(pack ?? '', 'x'.repeat(200))
+    const [a, b] = ['a', 'b'].map((text) => sha256(Buffer.from(text.repeat(100))))
+    await expect(checkpoint.readSmall([a ?? '', b ?? ''])).rejects.toMatchObject({ code: 'checkpoint_damaged' })
+    writeFileSync(pack ?? '', 'a'.repeat(100))
+    await expect(checkpoint.readSmall([a ?? '', b ?? ''])).rejects.toMatchObject({ code: 'checkpoint_damaged' })
+    await checkpoint.close()
+  })
+})
+
 describe('bounds', () => {
   it('refuses a commit beyond the limit, keeps the state before, and goes on with less', async () => {
     const store = fixture.storeOf(MB)

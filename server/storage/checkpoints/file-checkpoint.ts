@@ -1,10 +1,9 @@
 import type { FileHandle } from 'node:fs/promises'
 import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
-import { AppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { KeyedLock } from '../../lib/waiting/keyed-lock.ts'
 import type { Checkpoint, CheckpointDelta, StoredChangeSet } from '../checkpoint-store.ts'
-import { checkpointFull, translateFileError } from './checkpoint-errors.ts'
+import { checkpointClosed, checkSize, contentMissing, translateFileError } from './checkpoint-errors.ts'
 import { type Change, type CheckpointState, deltaRecord, isNeeded, type Location } from './checkpoint-state.ts'
 import { copyLive, manifestIsBloated, packsToRewrite } from './compaction.ts'
 import { writeFully } from './file-io.ts'
@@ -24,11 +23,6 @@ export interface FileCheckpointParts {
   /** Called when the files on disk have changed. */
   written: () => void
 }
-
-/** The least that the list of a session's files may take: all of it is in memory while the session is open. */
-const MIN_ENTRY_LIMIT = 32 * 1024 * 1024
-/** The least that files may take with their runs of zeros, which cost nothing to store but time to restore. */
-const MIN_FILES_LIMIT = 4 * 1024 * 1024 * 1024
 
 interface Manifest {
   name: string
@@ -112,10 +106,20 @@ export class FileCheckpoint implements Checkpoint {
   }
 
   async *read(hash: string, chunkBytes: number): AsyncIterable<Uint8Array> {
-    if (this.#closing) throw closed()
+    if (this.#closing) throw checkpointClosed()
     const blob = this.#state.blobs.get(hash)
-    if (!blob) throw new AppError('not-found', 'checkpoint_content_missing', 'No file with this content is stored.')
+    if (!blob) throw contentMissing()
     yield* this.#packs.read(hash, { ...blob }, chunkBytes)
+  }
+
+  async readSmall(hashes: readonly string[]): Promise<(Uint8Array | undefined)[]> {
+    if (this.#closing) throw checkpointClosed()
+    const wanted = hashes.map((hash) => {
+      const blob = this.#state.blobs.get(hash)
+      if (!blob) throw contentMissing()
+      return { hash, ...blob }
+    })
+    return this.#packs.readSmall(wanted)
   }
 
   close(): Promise<void> {
@@ -128,7 +132,7 @@ export class FileCheckpoint implements Checkpoint {
   }
 
   #inTurn<T>(job: () => Promise<T>): Promise<T> {
-    if (this.#closing) return Promise.reject(closed())
+    if (this.#closing) return Promise.reject(checkpointClosed())
     return this.#queue.run('', job)
   }
 
@@ -226,32 +230,8 @@ export class FileCheckpoint implements Checkpoint {
   }
 }
 
-/** A session over a limit that was lowered may still shrink. */
-function checkSize(
-  { sizes: next }: Change,
-  { sizes: now }: CheckpointState,
-  maxBytes: number,
-  maxHistory: number
-): void {
-  const weight = next.blobBytes + next.entryBytes
-  if (weight > maxBytes && weight > now.blobBytes + now.entryBytes) throw checkpointFull('content', maxBytes)
-  const maxEntryBytes = Math.max(MIN_ENTRY_LIMIT, maxBytes / 32)
-  if (next.entryBytes > maxEntryBytes && next.entryBytes > now.entryBytes) throw checkpointFull('names', maxEntryBytes)
-  const maxFileBytes = Math.max(MIN_FILES_LIMIT, 4 * maxBytes)
-  if (next.fileBytes > maxFileBytes && next.fileBytes > now.fileBytes) throw checkpointFull('holes', maxFileBytes)
-  // Only changes that wait for a decision are left by now.
-  const kept = next.keptBytes + next.setBytes
-  if (kept > maxHistory + maxBytes && kept > now.keptBytes + now.setBytes) {
-    throw checkpointFull('open', maxHistory + maxBytes)
-  }
-}
-
 function* lines(records: Iterable<ManifestRecord>): Iterable<Buffer> {
   for (const record of records) yield encodeRecord(record)
-}
-
-function closed(): AppError {
-  return new AppError('conflict', 'checkpoint_closed', 'The files of this session were closed; open the session again.')
 }
 
 function at(locations: ReadonlyMap<string, Location>, hash: string): Location {

@@ -2,7 +2,7 @@ import type { FileHandle } from 'node:fs/promises'
 import { contentDamaged } from './checkpoint-errors.ts'
 import type { Location } from './checkpoint-state.ts'
 import { readFully, writeFully } from './file-io.ts'
-import { readContent } from './read-content.ts'
+import { checked, readContent, runsOf, type WantedContent } from './read-content.ts'
 import type { SessionFolder } from './session-folder.ts'
 
 interface Pack {
@@ -20,8 +20,22 @@ export interface PackRange {
   bytes: number
 }
 
+/** Where content is appended. It is not durable yet. */
+export interface PackWriter {
+  append(content: Uint8Array): Promise<PackRange>
+  /** Drops everything from this position on. */
+  rewind(from: Pick<PackRange, 'pack' | 'offset'>): Promise<void>
+}
+
+/** Packs whose content can be copied into a new one. */
+export interface CopiedPacks extends PackWriter {
+  /** The next append starts a new pack. */
+  seal(): void
+  range(range: PackRange): Promise<Buffer>
+}
+
 /** The open packs of one owner. It reads from all of them and appends to the newest one. */
-export class PackSet {
+export class PackSet implements CopiedPacks {
   readonly #folder: SessionFolder
   readonly #packs = new Map<string, Pack>()
   #current: string | undefined
@@ -57,7 +71,6 @@ export class PackSet {
     return { pack: name, offset, bytes: content.length }
   }
 
-  /** Drops everything from this position on. */
   async rewind({ pack, offset }: Pick<PackRange, 'pack' | 'offset'>): Promise<void> {
     const known = this.#packs.get(pack)
     if (!known || pack !== this.#current) return
@@ -122,6 +135,28 @@ export class PackSet {
     } finally {
       known.readers--
       this.#closeUnused(known)
+    }
+  }
+
+  /** Whole contents without holes, in the order of `wanted`; undefined for others and for large ones. */
+  async readSmall(wanted: readonly WantedContent[]): Promise<(Buffer | undefined)[]> {
+    const found: (Buffer | undefined)[] = wanted.map(() => undefined)
+    const runs = runsOf(wanted).map((run) => ({ ...run, known: this.#packs.get(run.pack) }))
+    // None of the packs may be closed while another one is read.
+    for (const { known } of runs) if (known) known.readers++
+    try {
+      for (const { known, offset, end, members } of runs) {
+        if (!known) throw contentDamaged()
+        const bytes = await readFully(known.handle, offset, end - offset)
+        for (const at of members) found[at] = checked(wanted[at], bytes, offset)
+      }
+      return found
+    } finally {
+      for (const { known } of runs) {
+        if (!known) continue
+        known.readers--
+        this.#closeUnused(known)
+      }
     }
   }
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { checkpointFull } from './checkpoint-errors.ts'
 import type { ContentSize, Location } from './checkpoint-state.ts'
 import { HoleTable } from './hole-table.ts'
-import type { PackRange, PackSet } from './pack-set.ts'
+import type { PackRange, PackWriter } from './pack-set.ts'
 
 type Added = { hash: string; size: number }
 
@@ -17,14 +17,14 @@ const MAX_MEMORY_BYTES = 4 * 1024 * 1024
 
 /** Content for the next commit. Small pieces are in memory until then; large ones are already in the pack. */
 export class PendingBlobs {
-  readonly #packs: PackSet
+  readonly #packs: PackWriter
   readonly #maxBytes: number
   readonly #memory = new Map<string, Packed>()
   readonly #written = new Map<string, Location>()
   #memoryBytes = 0
   #bytes = 0
 
-  constructor(packs: PackSet, maxBytes: number) {
+  constructor(packs: PackWriter, maxBytes: number) {
     this.#packs = packs
     this.#maxBytes = maxBytes
   }

@@ -61,5 +61,8 @@ export const MIGRATIONS: readonly string[] = [
     value TEXT NOT NULL,
     UNIQUE (session_id, hash)
   ) STRICT;
+  `,
+  `
+  ALTER TABLE sessions ADD COLUMN files_head TEXT;
   `
 ]

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import { describeEventLog } from '../event-log.contract.ts'
+import { describeFileHeads } from '../file-heads.contract.ts'
 import { describeKeyValueStore } from '../key-value-store.contract.ts'
 import { describeSessionStore, type StoreUnderTest } from '../session-store.contract.ts'
 import { openEmbeddedStore } from './open-embedded-store.ts'
@@ -35,6 +36,7 @@ async function openTwo(): Promise<StoreUnderTest> {
 describeSessionStore('embedded', openTwo)
 describeEventLog('embedded', openTwo)
 describeKeyValueStore('embedded', openTwo)
+describeFileHeads('embedded', openTwo)
 
 describe('embedded store on disk', () => {
   let root = ''

@@ -7,6 +7,7 @@ import type { Logger } from '../../lib/logger.ts'
 import type { Store } from '../store.ts'
 import { openDatabase } from './database.ts'
 import { sqliteEventLog } from './sqlite-event-log.ts'
+import { sqliteFileHeads } from './sqlite-file-heads.ts'
 import { sqliteKeyValueStore } from './sqlite-key-value-store.ts'
 import { sqliteSessionStore } from './sqlite-session-store.ts'
 
@@ -24,6 +25,7 @@ export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<
     sessions: sqliteSessionStore(db, options.deploymentId),
     events: sqliteEventLog(db),
     keyValues: sqliteKeyValueStore(db),
+    heads: sqliteFileHeads(db),
     close: async () => db.close()
   }
 }

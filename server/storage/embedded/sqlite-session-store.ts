@@ -33,6 +33,7 @@ export function sqliteSessionStore(db: Database, rememberedId: string = randomUU
       db.transaction(() => {
         db.run('INSERT OR REPLACE INTO instances VALUES (?, ?)', instanceId, Date.now())
         db.run('UPDATE sessions SET holder = NULL, lease_until = 0, busy = 0 WHERE holder = ?', instanceId)
+        setForks(db, instanceId, 0)
       })
     },
     acquire: async (sessionId, holder, leaseMs) => acquire(db, sessionId, holder, leaseMs),
@@ -49,6 +50,7 @@ export function sqliteSessionStore(db: Database, rememberedId: string = randomUU
       const sql = 'UPDATE sessions SET holder = NULL, lease_until = 0, busy = 0 WHERE session_id = ? AND epoch = ?'
       db.run(sql, validSessionId(sessionId), epoch)
     },
+    reserveForks: async (instanceId, forks, maxLive) => reserveForks(db, instanceId, forks, maxLive),
     reserve: async (sessionId, epoch, maxLive) => reserve(db, sessionId, epoch, maxLive),
     bind: async (sessionId, epoch, containerId) => {
       const sql = 'UPDATE sessions SET container_id = ?, live = 1 WHERE session_id = ? AND epoch = ?'
@@ -81,6 +83,7 @@ function deploymentId(db: Database, remembered: string): string {
 
 function liveInstances(db: Database): string[] {
   const now = Date.now()
+  db.run('DELETE FROM meta WHERE key IN (SELECT ? || instance_id FROM instances WHERE alive_until <= ?)', FORKS, now)
   db.run('DELETE FROM instances WHERE alive_until <= ?', now - ENDED_KEPT_MS)
   const rows = db.all('SELECT instance_id FROM instances WHERE alive_until > ? ORDER BY instance_id', now)
   return rows.map((row) => String(row.instance_id))
@@ -103,7 +106,7 @@ function acquire(db: Database, sessionId: string, holder: string, leaseMs: numbe
 }
 
 function create(db: Database, sessionId: string, holder: string, now: number, leaseUntil: number): SessionRecord {
-  const sql = 'INSERT INTO sessions VALUES (?, ?, ?, ?, 1, 0, NULL, ?, ?)'
+  const sql = 'INSERT INTO sessions VALUES (?, ?, ?, ?, 1, 0, NULL, ?, ?, NULL)'
   db.run(sql, sessionId, nextEpoch(db, 0, now), holder, leaseUntil, now, now)
   return mustFind(db, sessionId)
 }
@@ -113,10 +116,33 @@ function reserve(db: Database, sessionId: string, epoch: number, maxLive: number
     const record = find(db, sessionId)
     if (record?.epoch !== epoch) return 'lost'
     if (record.live) return 'ok'
-    if (countLive(db) >= maxLive) return 'full'
+    if (countLive(db) + countForks(db) >= maxLive) return 'full'
     db.run('UPDATE sessions SET live = 1 WHERE session_id = ?', sessionId)
     return 'ok'
   })
+}
+
+const FORKS = 'forks:'
+
+function reserveForks(db: Database, instanceId: string, forks: number, maxLive: number): boolean {
+  return db.transaction(() => {
+    const known = Number(db.get('SELECT value FROM meta WHERE key = ?', `${FORKS}${instanceId}`)?.value ?? 0)
+    if (forks > known && countLive(db) + countForks(db, instanceId) + forks > maxLive) return false
+    setForks(db, instanceId, forks)
+    return true
+  })
+}
+
+function setForks(db: Database, instanceId: string, forks: number): void {
+  if (forks === 0) db.run('DELETE FROM meta WHERE key = ?', `${FORKS}${instanceId}`)
+  else db.run('INSERT OR REPLACE INTO meta VALUES (?, ?)', `${FORKS}${instanceId}`, String(forks))
+}
+
+/** The forks of the living instances except one. */
+function countForks(db: Database, except = ''): number {
+  const sql = `SELECT SUM(CAST(value AS INTEGER)) AS forks FROM meta JOIN instances ON key = ? || instance_id
+    WHERE alive_until > ? AND instance_id <> ?`
+  return Number(db.get(sql, FORKS, Date.now(), except)?.forks ?? 0)
 }
 
 function takeIdle(

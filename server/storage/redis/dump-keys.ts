@@ -19,7 +19,7 @@ export interface KeyRow {
 const PAGE = 500
 /** Keys that belong to running instances or to a restore, and not to the stored data. */
 const SKIPPED_KEYS = new Set([
-  ...['deployment-id', 'origin', 'instances', 'ended-instances', 'live', 'socket-stream'],
+  ...['deployment-id', 'origin', 'instances', 'ended-instances', 'forks', 'live', 'socket-stream'],
   MARKER
 ])
 

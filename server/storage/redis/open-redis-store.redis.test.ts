@@ -6,6 +6,7 @@ import { type OwnRedis, ownRedis } from '../../../tests/support/own-redis.ts'
 import { discard, temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import { describeEventLog } from '../event-log.contract.ts'
+import { describeFileHeads } from '../file-heads.contract.ts'
 import { describeKeyValueStore } from '../key-value-store.contract.ts'
 import { describeSessionStore, type StoreUnderTest } from '../session-store.contract.ts'
 import type { Store } from '../store.ts'
@@ -34,6 +35,7 @@ async function openTwo(): Promise<StoreUnderTest> {
 describeSessionStore('redis', openTwo)
 describeEventLog('redis', openTwo)
 describeKeyValueStore('redis', openTwo)
+describeFileHeads('redis', openTwo)
 
 describe('deployments on one Redis', () => {
   let redis: OwnRedis

@@ -11,6 +11,7 @@ import { migrateKeys } from './migrate-keys.ts'
 import { connectRedisWithRetries, type Patience } from './redis-client.ts'
 import { findRedisRisks } from './redis-durability.ts'
 import { redisEventLog } from './redis-event-log.ts'
+import { redisFileHeads } from './redis-file-heads.ts'
 import { redisKeyValueStore } from './redis-key-value-store.ts'
 import { DEFAULT_DEPLOYMENT, deploymentPrefix, redisKeys } from './redis-keys.ts'
 import { redisSessionStore } from './redis-session-store.ts'
@@ -44,6 +45,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
     sessions: redisSessionStore(client, keys, options.deploymentId),
     events: redisEventLog(client, keys),
     keyValues: redisKeyValueStore(client, keys),
+    heads: redisFileHeads(client, keys),
     findRisks: () => findRedisRisks(client),
     close: () => client.close()
   }

@@ -11,6 +11,8 @@ export interface RedisKeys {
   instances: string
   /** Instances that have ended, by the time of their end. */
   ended: string
+  /** How many forks each instance has. */
+  forks: string
   /** All session ids with score 0, so that they are in lexical order. */
   index: string
   /** Ids of live sessions, by activeAt. */
@@ -37,6 +39,7 @@ export function redisKeys(prefix: string): RedisKeys {
     origin: `${prefix}origin`,
     instances: `${prefix}instances`,
     ended: `${prefix}ended-instances`,
+    forks: `${prefix}forks`,
     index: `${prefix}sessions`,
     live: `${prefix}live`,
     epochFloor: `${prefix}epoch-floor`,

@@ -14,12 +14,12 @@ export function redisSessionStore(
   keys: RedisKeys,
   deploymentId: string = randomUUID()
 ): SessionStore {
-  const { instances, ended, index, live, epochFloor, sessionPrefix, sessionSuffix } = keys
+  const { instances, ended, forks, index, live, epochFloor, sessionPrefix, sessionSuffix } = keys
   const around = [sessionPrefix, sessionSuffix]
   let knownId = deploymentId
   const fenced = (script: Script, sessionId: string, epoch: number, ...args: (string | number)[]) => {
     const id = encodeId(sessionId)
-    return client.run(script, [keys.session(id), live], [id, epoch, ...args])
+    return client.run(script, [keys.session(id), live, forks, instances], [id, epoch, ...args])
   }
   const allInstances = async () => {
     const [alive, over] = asArray(await client.run(scripts.instances, [instances, ended], [ENDED_KEPT_MS]))
@@ -40,7 +40,7 @@ export function redisSessionStore(
     instances: async () => (await allInstances()).alive,
     endedInstances: async () => (await allInstances()).ended,
     signOff: async (instanceId) =>
-      void (await client.run(scripts.signOff, [instances, index, ended], [instanceId, ...around])),
+      void (await client.run(scripts.signOff, [instances, index, ended, forks], [instanceId, ...around])),
     async acquire(sessionId, holder, leaseMs) {
       const id = encodeId(sessionId)
       const names = [keys.session(id), index, live, epochFloor]
@@ -53,10 +53,9 @@ export function redisSessionStore(
     visit: async (sessionId) => void (await fenced(scripts.visit, sessionId, 0)),
     release: async (sessionId, epoch) =>
       void (await client.run(scripts.release, [keys.session(encodeId(sessionId))], [epoch])),
-    async reserve(sessionId, epoch, maxLive) {
-      const reply = await fenced(scripts.reserve, sessionId, epoch, maxLive)
-      return reply === 'ok' || reply === 'full' ? reply : 'lost'
-    },
+    reserveForks: async (instanceId, count, maxLive) =>
+      (await client.run(scripts.reserveForks, [forks, instances, live], [instanceId, count, maxLive])) === 1,
+    reserve: async (sessionId, epoch, maxLive) => outcomeOf(await fenced(scripts.reserve, sessionId, epoch, maxLive)),
     bind: async (sessionId, epoch, containerId) => (await fenced(scripts.bind, sessionId, epoch, containerId)) === 1,
     unbind: async (sessionId, epoch) => (await fenced(scripts.unbind, sessionId, epoch)) === 1,
     takeIdle: async (holder, { idleMs, leaseMs, limit }) =>
@@ -85,6 +84,10 @@ export function redisSessionStore(
     },
     close: () => client.close()
   }
+}
+
+function outcomeOf(reply: unknown): 'ok' | 'full' | 'lost' {
+  return reply === 'ok' || reply === 'full' ? reply : 'lost'
 }
 
 /** Ids are untrusted. After encoding, none can break out of the braces in its key. */

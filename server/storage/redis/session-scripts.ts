@@ -35,9 +35,10 @@ return { redis.call('ZRANGE', key, 0, -1), redis.call('ZRANGE', ended, 0, -1) }
 `)
 
 export const signOff = scriptForFullRedis(`
-local instances, index, ended = KEYS[1], KEYS[2], KEYS[3]
+local instances, index, ended, forks = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local instance, prefix, suffix = ARGV[1], ARGV[2], ARGV[3]
 redis.call('ZREM', instances, instance)
+redis.call('HDEL', forks, instance)
 redis.call('ZADD', ended, int(clock()), instance)
 for _, id in ipairs(redis.call('ZRANGE', index, 0, -1)) do
   local key = prefix .. id .. suffix
@@ -96,12 +97,37 @@ local key, epoch = KEYS[1], ARGV[1]
 if owns(key, epoch) then redis.call('HSET', key, 'holder', '', 'leaseUntil', '0', 'busy', '0') end
 `)
 
+/** The forks of the living instances except one. Counts of instances that are gone are removed. */
+const COUNT_FORKS = `
+local function count_forks(forks, instances, except)
+  local sum = 0
+  local all = redis.call('HGETALL', forks)
+  for i = 1, #all, 2 do
+    local until_ms = tonumber(redis.call('ZSCORE', instances, all[i]) or '0')
+    if all[i] ~= except and until_ms > clock() then sum = sum + tonumber(all[i + 1]) end
+    if all[i] ~= except and until_ms <= clock() then redis.call('HDEL', forks, all[i]) end
+  end
+  return sum
+end
+`
+
+export const reserveForks = scriptForFullRedis(`
+${COUNT_FORKS}
+local forks, instances, live_index = KEYS[1], KEYS[2], KEYS[3]
+local instance, count, max_live = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local known = tonumber(redis.call('HGET', forks, instance) or '0')
+if count > known and redis.call('ZCARD', live_index) + count_forks(forks, instances, instance) + count > max_live then return 0 end
+if count == 0 then redis.call('HDEL', forks, instance) else redis.call('HSET', forks, instance, int(count)) end
+return 1
+`)
+
 export const reserve = scriptForFullRedis(`
-local key, live_index = KEYS[1], KEYS[2]
+${COUNT_FORKS}
+local key, live_index, forks, instances = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, epoch, max_live = ARGV[1], ARGV[2], tonumber(ARGV[3])
 if not owns(key, epoch) then return 'lost' end
 if redis.call('HGET', key, 'live') == '1' then return 'ok' end
-if redis.call('ZCARD', live_index) >= max_live then return 'full' end
+if redis.call('ZCARD', live_index) + count_forks(forks, instances, '') >= max_live then return 'full' end
 redis.call('HSET', key, 'live', '1')
 redis.call('ZADD', live_index, redis.call('HGET', key, 'activeAt'), id)
 return 'ok'

@@ -17,7 +17,7 @@ afterEach(async () => {
 
 interface Instance {
   io: Server
-  /** What its tab has received. */
+  /** The events that its tab has received. */
   heard: string[]
 }
 

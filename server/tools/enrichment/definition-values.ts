@@ -7,8 +7,10 @@ export interface DefinitionValuesOptions<T> {
   keyValues: KeyValueStore
   space: string
   tools(): KnownTool[]
+  /** Tools with the same id have the same value; by default the hash of the definition. */
+  idOf?(known: KnownTool): string
   /** The key in the store. It covers everything that the value depends on. */
-  keyOf?(hash: string): string
+  keyOf?(id: string): string
   write(value: T): Json
   /** Returns undefined for an unreadable value, which then counts as missing. */
   read(value: Json): T | undefined
@@ -41,23 +43,23 @@ export class DefinitionValues<T> {
     this.#options = options
   }
 
-  get(hash: string): T | undefined {
-    return this.#values.get(hash)
+  get(id: string): T | undefined {
+    return this.#values.get(id)
   }
 
   /** Loads what is in the store. */
   async restore(): Promise<void> {
     const { keyValues, space, read, onRestored } = this.#options
     const missing = this.#missing()
-    const hashes = [...new Set(missing.map(({ tool }) => tool.hash))]
-    for (let from = 0; from < hashes.length; from += AT_ONCE) {
-      const load = async (hash: string) => {
-        const value = read((await keyValues.get(space, this.#keyOf(hash))) ?? null)
-        if (value !== undefined) this.#values.set(hash, value)
+    const ids = [...new Set(missing.map((known) => this.#idOf(known)))]
+    for (let from = 0; from < ids.length; from += AT_ONCE) {
+      const load = async (id: string) => {
+        const value = read((await keyValues.get(space, this.#keyOf(id))) ?? null)
+        if (value !== undefined) this.#values.set(id, value)
       }
-      await Promise.all(hashes.slice(from, from + AT_ONCE).map(load))
+      await Promise.all(ids.slice(from, from + AT_ONCE).map(load))
     }
-    onRestored?.(missing.filter(({ tool }) => this.#values.has(tool.hash)))
+    onRestored?.(missing.filter((known) => this.#values.has(this.#idOf(known))))
   }
 
   /** Computes what is missing. */
@@ -70,11 +72,11 @@ export class DefinitionValues<T> {
     })
   }
 
-  async save(hash: string, value: T): Promise<void> {
+  async save(id: string, value: T): Promise<void> {
     const { keyValues, space, write } = this.#options
-    this.#values.set(hash, value)
-    await keyValues.set(this.#ledger, this.#keyOf(hash), Date.now())
-    await keyValues.set(space, this.#keyOf(hash), write(value))
+    this.#values.set(id, value)
+    await keyValues.set(this.#ledger, this.#keyOf(id), Date.now())
+    await keyValues.set(space, this.#keyOf(id), write(value))
   }
 
   async close(): Promise<void> {
@@ -100,9 +102,9 @@ export class DefinitionValues<T> {
     await this.restore()
     const missing = this.#missing()
     await this.#options.compute(missing, signal)
-    const inUse = new Set(this.#options.tools().map(({ tool }) => tool.hash))
-    for (const hash of this.#values.keys()) if (!inUse.has(hash)) this.#values.delete(hash)
-    if (missing.length > 0) await this.#prune(new Set([...inUse].map((hash) => this.#keyOf(hash))))
+    const inUse = new Set(this.#options.tools().map((known) => this.#idOf(known)))
+    for (const id of this.#values.keys()) if (!inUse.has(id)) this.#values.delete(id)
+    if (missing.length > 0) await this.#prune(new Set([...inUse].map((id) => this.#keyOf(id))))
   }
 
   /** Removes the oldest rows of the store, but none that are in use here. */
@@ -117,11 +119,15 @@ export class DefinitionValues<T> {
   }
 
   #missing(): KnownTool[] {
-    return this.#options.tools().filter(({ tool }) => !this.#values.has(tool.hash))
+    return this.#options.tools().filter((known) => !this.#values.has(this.#idOf(known)))
   }
 
-  #keyOf(hash: string): string {
-    return this.#options.keyOf?.(hash) ?? hash
+  #idOf(known: KnownTool): string {
+    return this.#options.idOf?.(known) ?? known.tool.hash
+  }
+
+  #keyOf(id: string): string {
+    return this.#options.keyOf?.(id) ?? id
   }
 
   /** When each row was written. Kept apart, because the values are too large to list for this. */

@@ -22,12 +22,17 @@ export interface EnrichmentOptions {
 }
 
 export class Enrichment {
+  /** The embeddings are computed on this machine. */
+  readonly isLocal: boolean
   readonly #meanings: ToolMeanings | undefined
   readonly #examples: ToolExamples | undefined
+  readonly #index: ToolIndex
   readonly #logger: Logger
   #awake = false
 
   constructor({ index, keyValues, logger, embedder, write }: EnrichmentOptions) {
+    this.isLocal = embedder?.isLocal === true
+    this.#index = index
     this.#logger = logger
     const tools = () =>
       index.entries().flatMap(({ name }) => (index.tools(name) ?? []).map((tool) => ({ server: name, tool })))
@@ -59,6 +64,11 @@ export class Enrichment {
 
   async similarities(request: string, signal: AbortSignal): Promise<Similarities | undefined> {
     return this.#meanings?.similarities(request, signal)
+  }
+
+  /** How many of a server's tools can be found by meaning; undefined without embeddings. */
+  embedded(server: string): number | undefined {
+    return this.#meanings?.done((this.#index.tools(server) ?? []).map((tool) => ({ server, tool })))
   }
 
   examplesOf(hash: string): readonly string[] | undefined {

@@ -6,6 +6,7 @@
 
 import { createHash } from 'node:crypto'
 import { BoundedMap } from '../../lib/bounded-map.ts'
+import { isAppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { withDeadline } from '../../lib/waiting/deadline.ts'
 import { BATCH, type Embedder } from '../../models/embedder.ts'
@@ -14,6 +15,7 @@ import { toolKey } from '../../routing/tool-corpus.ts'
 import type { Json, KeyValueStore } from '../../storage/key-value-store.ts'
 import type { KnownTool } from '../tool-index.ts'
 import { DefinitionValues, rareWarning } from './definition-values.ts'
+import { requestTexts, rescale, similarity, toolText } from './meaning-texts.ts'
 
 export interface ToolMeaningsOptions {
   embedder: Embedder
@@ -22,10 +24,12 @@ export interface ToolMeaningsOptions {
   logger: Logger
 }
 
-const MAX_TOOLS = 5000
-const MAX_TEXT = 1500
+const MAX_TOOLS = 20_000
+const MAX_STORED = 40_000
 const TOOLS_MS = 30_000
 const REQUEST_MS = 800
+/** A model on this machine may have to be loaded first. */
+const LOCAL_REQUEST_MS = 1500
 /** How long a provider that failed is not asked again. */
 const REST_MS = 10_000
 const MAX_REQUESTS = 200
@@ -36,8 +40,10 @@ export class ToolMeanings {
   readonly #options: ToolMeaningsOptions
   readonly #vectors: DefinitionValues<Float32Array>
   readonly #warn: (error: unknown) => void
+  /** Tools that the model has failed on come last, so that one of them does not keep the others from their vectors. */
+  readonly #failed = new Set<string>()
   /** Vectors of the latest requests. */
-  readonly #requests = new BoundedMap<string, Float32Array>(MAX_REQUESTS)
+  readonly #requests = new BoundedMap<string, Float32Array[]>(MAX_REQUESTS)
   #restsUntil = 0
 
   constructor(options: ToolMeaningsOptions) {
@@ -45,9 +51,9 @@ export class ToolMeanings {
     const { keyValues, embedder, logger } = options
     this.#warn = rareWarning(logger, 'Routing without embeddings')
     this.#vectors = new DefinitionValues({
-      ...{ keyValues, write, read, warn: this.#warn, space: 'tool-vectors' },
+      ...{ keyValues, write, read, idOf, warn: this.#warn, space: 'tool-vectors', most: MAX_STORED },
       tools: () => options.tools().slice(0, MAX_TOOLS),
-      keyOf: (hash) => createHash('sha256').update(`${embedder.model}\n${hash}`).digest('hex'),
+      keyOf: (id) => createHash('sha256').update(`${embedder.model}\n${id}`).digest('hex'),
       compute: (missing, signal) => this.#embed(missing, signal)
     })
   }
@@ -60,33 +66,47 @@ export class ToolMeanings {
     this.#vectors.wake()
   }
 
-  close(): Promise<void> {
-    return this.#vectors.close()
+  async close(): Promise<void> {
+    const stopped = this.#vectors.close()
+    await this.#options.embedder.close?.()
+    await stopped
+  }
+
+  /** How many of these tools have a vector. */
+  done(tools: readonly KnownTool[]): number {
+    return tools.filter((known) => this.#vectors.get(idOf(known)) !== undefined).length
   }
 
   /** Resolves to undefined if nothing can be compared. */
   async similarities(request: string, signal: AbortSignal): Promise<Similarities | undefined> {
     const tools = this.#options.tools()
     const known = tools.flatMap(({ server, tool }) => {
-      const vector = this.#vectors.get(tool.hash)
+      const vector = this.#vectors.get(idOf({ server, tool }))
       return vector ? [{ key: toolKey(server, tool.name), vector }] : []
     })
     if (known.length < 2 || known.length < MIN_SHARE * Math.min(tools.length, MAX_TOOLS)) return undefined
-    const asked = await this.#meaningOf(request.slice(0, MAX_TEXT), signal)
-    return asked && new Map(known.map(({ key, vector }) => [key, cosine(asked, vector)]))
+    const asked = await this.#meaningOf(request, signal)
+    if (!asked) return undefined
+    const cosines = known.map(({ vector }) => similarity(asked, vector))
+    const values = this.#options.embedder.isLocal ? cosines : rescale(cosines)
+    return new Map(known.map(({ key }, at) => [key, values[at] ?? 0]))
   }
 
-  async #meaningOf(request: string, signal: AbortSignal): Promise<Float32Array | undefined> {
+  async #meaningOf(request: string, signal: AbortSignal): Promise<Float32Array[] | undefined> {
     const { embedder } = this.#options
-    const kept = this.#requests.get(request)
+    const texts = requestTexts(request)
+    const key = texts.join('\n')
+    const kept = this.#requests.get(key)
     if (!kept && Date.now() < this.#restsUntil) return undefined
     try {
-      const what = { what: 'the embedding of a request', ms: REQUEST_MS, signal }
-      const vector = kept ?? (await withDeadline(what, (inner) => embedder.embed([request], inner)))[0]
-      if (vector) this.#requests.set(request, vector)
-      return vector
+      const ms = embedder.isLocal ? LOCAL_REQUEST_MS : REQUEST_MS
+      const what = { what: 'the embedding of a request', ms, signal }
+      const vectors = kept ?? (await withDeadline(what, (inner) => embedder.embed(texts, inner)))
+      this.#requests.set(key, vectors)
+      return vectors
     } catch (error) {
-      if (signal.aborted) return undefined
+      // One that is late is still loading, or busy with the tools.
+      if (signal.aborted || (embedder.isLocal && isAppError(error) && error.kind === 'timeout')) return undefined
       this.#restsUntil = Date.now() + REST_MS
       this.#warn(error)
       return undefined
@@ -94,28 +114,26 @@ export class ToolMeanings {
   }
 
   async #embed(missing: KnownTool[], signal: AbortSignal): Promise<void> {
-    const texts = [...new Map(missing.map(({ tool }) => [tool.hash, textOf(tool)]))]
-    for (let from = 0; from < texts.length && !signal.aborted; from += BATCH) {
-      const some = texts.slice(from, from + BATCH)
+    const { embedder } = this.#options
+    const { batch = BATCH } = embedder
+    const all = [...new Map(missing.map((known) => [idOf(known), toolText(known.server, known.tool)]))]
+    const texts = all.sort(([a], [b]) => Number(this.#failed.has(a)) - Number(this.#failed.has(b)))
+    for (let from = 0; from < texts.length && !signal.aborted; from += batch) {
+      const some = texts.slice(from, from + batch)
       const what = { what: 'the embeddings of tools', ms: TOOLS_MS, signal }
       const asked = some.map(([, text]) => text)
-      const vectors = await withDeadline(what, (inner) => this.#options.embedder.embed(asked, inner))
-      for (const [at, [hash]] of some.entries()) if (vectors[at]) await this.#vectors.save(hash, vectors[at])
+      const vectors = await withDeadline(what, (inner) => embedder.embed(asked, inner)).catch((error) => {
+        for (const [id] of some) this.#failed.add(id)
+        throw error
+      })
+      for (const [at, [id]] of some.entries()) if (vectors[at]) await this.#vectors.save(id, vectors[at])
     }
   }
 }
 
-/** Only what the definition's hash covers. */
-function textOf({ name, description }: KnownTool['tool']): string {
-  return `${name.replace(/[_-]+|(?<=[a-z])(?=[A-Z])/g, ' ')}: ${description}`.slice(0, MAX_TEXT)
-}
-
-/** Both vectors have length 1. */
-function cosine(a: Float32Array, b: Float32Array): number {
-  if (a.length !== b.length) return Number.NaN
-  let sum = 0
-  for (let at = 0; at < a.length; at += 1) sum += (a[at] ?? 0) * (b[at] ?? 0)
-  return sum
+/** Covers everything that `toolText` reads. */
+function idOf({ server, tool }: KnownTool): string {
+  return `${server}\n${tool.hash}`
 }
 
 function write(vector: Float32Array): Json {

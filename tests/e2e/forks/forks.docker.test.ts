@@ -84,6 +84,25 @@ it('shows what a command really did, and nobody else sees it before it is kept',
   expect(await seenOf(visitor, 'p.txt')).toEqual(HIDDEN)
 })
 
+// Seen before: the second call found the processes and the temporary files of the first one in the fork that was used again.
+it('says what a command left running, and ends it before the fork serves the next call', async () => {
+  const { client } = await open('preview')
+  await client.ask('message', 'run echo 1 > a.txt; echo x > /tmp/x; sleep 600 > /dev/null 2>&1 & disown')
+  const first = await client.wait('tool:previewed')
+  expect(first).toMatchObject({ leftRunning: true, durationMs: expect.any(Number), changes: { total: 1 } })
+  await client.ask('tool:approval', { callId: first.callId, approved: true, hash: first.hash })
+  const kept = await client.wait('tool:result')
+  expect(kept).toMatchObject({ leftRunning: true, durationMs: first.durationMs })
+  await client.wait('turn:end')
+  const from = client.seen.length
+  await client.ask('message', 'run pgrep -x sleep || echo no sleep; ls -A /tmp | wc -l; echo 2 > b.txt')
+  const second = await client.wait('tool:previewed', undefined, { from })
+  expect(textOf(second.result as Record<string, unknown>)).toMatch(/^no sleep\n[01]\n/)
+  expect(second).not.toHaveProperty('leftRunning')
+  expect(second).toMatchObject({ changes: { total: 1, files: [{ path: 'b.txt' }] } })
+  await client.ask('turn:cancel')
+})
+
 it('keeps previews and reviews over a kill -9, applies them once, and leaves no fork', async () => {
   const one = await open('preview')
   const two = await open('review')

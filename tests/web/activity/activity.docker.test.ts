@@ -1,4 +1,4 @@
-/** What a person sees of their own calls in Activity: a real server, a real sandbox, an outside client that waits for approval. */
+/** Tests how a person sees their own calls in Activity: a real server, a real sandbox, an outside client that waits for approval. */
 import { writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
@@ -65,7 +65,7 @@ it('shows the command of a chat with a link to it, and tells waiting from runnin
 
   await page.getByLabel('Text').fill('SEEN-in')
   await asked.waitFor({ state: 'detached' })
-  expect(await rows.count()).toBe(1)
+  await expect.poll(() => rows.count()).toBe(1)
   await page.getByLabel('To', { exact: true }).fill('2020-01-01')
   await page.getByText('Nothing matches this filter.').waitFor()
   expect(await seriousFaults(page)).toEqual([])

@@ -55,7 +55,7 @@ describe('attaching', () => {
     await me.button('Remove blue.png').click()
     await me.say('What is this?')
     await expect.poll(names).toEqual([['red.png']])
-    expect(await draft().count()).toBe(0)
+    await expect.poll(() => draft().count()).toBe(0)
     await isDrawn(me.page.getByRole('button', { name: 'Open red.png' }).locator('img'))
     session.append('turn:end', { turnId: session.transcript.turnId ?? '', reason: 'done' })
     await picker().setInputFiles([blue])
@@ -82,7 +82,7 @@ describe('attaching', () => {
     await expect.poll(() => draft().allInnerTexts()).toEqual(['red.png', 'pasted-text.txt'])
     await paste('a\tb', [red])
     await paste('short')
-    expect(await draft().count()).toBe(2)
+    await expect.poll(() => draft().count()).toBe(2)
   })
 
   it('keeps the files of a draft through a change of the session and a reload', async () => {
@@ -92,7 +92,7 @@ describe('attaching', () => {
     const before = me.sessionId()
     await me.button('New session').first().click()
     await expect.poll(() => me.sessionId()).not.toBe(before)
-    expect(await draft().count()).toBe(0)
+    await expect.poll(() => draft().count()).toBe(0)
     await me.page.goBack()
     await expect.poll(() => draft().allInnerTexts()).toEqual(['red.png'])
     await me.page.reload()
@@ -101,7 +101,7 @@ describe('attaching', () => {
     await expect.poll(names).toEqual([['red.png']])
     await me.page.reload()
     await me.page.getByRole('button', { name: 'Open red.png' }).waitFor()
-    expect(await draft().count()).toBe(0)
+    await expect.poll(() => draft().count()).toBe(0)
   })
 
   it('queues files with their message, and takes them back', async () => {
@@ -113,7 +113,7 @@ describe('attaching', () => {
     await me.page.getByText('(1 file)').waitFor()
     await me.button('Take back').click()
     await expect.poll(() => draft().allInnerTexts()).toEqual(['red.png'])
-    expect(await me.composer.inputValue()).toBe('second')
+    await expect.poll(() => me.composer.inputValue()).toBe('second')
   })
 
   it('does not send while a file is uploaded, and says once why files were not attached', async () => {
@@ -130,9 +130,9 @@ describe('attaching', () => {
     await me.page
       .getByText(/“red.png” was not attached: The file is too large.* “blue.png” was not attached: /)
       .waitFor()
-    expect(await draft().count()).toBe(0)
+    await expect.poll(() => draft().count()).toBe(0)
     expect(sent()).toEqual([])
-    expect(await me.composer.inputValue()).toBe('wait')
+    await expect.poll(() => me.composer.inputValue()).toBe('wait')
   })
 
   it('shows the model a smaller version of a large image, and an image of what it does not take', async () => {

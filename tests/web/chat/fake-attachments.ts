@@ -8,7 +8,7 @@ import { readFile, storeFile } from '../../../server/sessions/attachments/stored
 import { FakeContentStore } from '../../../server/storage/fake-content-store.ts'
 
 export class FakeAttachments {
-  /** What was uploaded, in order. */
+  /** The uploaded files, in order. */
   readonly uploads: StoredFile[] = []
   /** Uploads wait for it. */
   gate: Promise<void> = Promise.resolve()

@@ -35,12 +35,12 @@ function talked(session: FakeSession): void {
   session.append('turn:end', { turnId: 't2', reason: 'done' })
 }
 
-/** What a revert does to a file that was created. */
+/** The change that reverts the creation of a file. */
 const removed = ({ path, after }: ChangedFile): ChangedFile => ({ path, before: after })
 
 /** The history of the files: one version, made by the call. */
-async function withFiles(page: Page, files: ChangedFile[]): Promise<void> {
-  const version = { changeId: 'call:c1', hash: 'h', total: 1, files, at: 1, about: { by: 'call', callId: 'c1' } }
+async function withFiles(page: Page, files: ChangedFile[], callId = 'c1'): Promise<void> {
+  const version = { changeId: `call:${callId}`, hash: 'h', total: 1, files, at: 1, about: { by: 'call', callId } }
   await page.route('**/changes?*', (route) =>
     route.fulfill({ json: { versions: [version], isThinned: false, hasMore: false } })
   )
@@ -50,7 +50,7 @@ async function withFiles(page: Page, files: ChangedFile[]): Promise<void> {
 it('rewinds to a message by keyboard, with the files since then, and folds what was taken back', async () => {
   const { me, session } = await now().arrive(talked)
   const { page } = me
-  await withFiles(page, [removed(file('poem.txt')), { ...removed(file('both.txt')), conflict: {} }])
+  await withFiles(page, [removed(file('poem.txt')), { ...removed(file('both.txt')), conflict: { seen: 'x' } }])
   const menu = me.button('Actions for this message').last()
   await menu.focus()
   await page.keyboard.press('Enter')
@@ -58,10 +58,12 @@ it('rewinds to a message by keyboard, with the files since then, and folds what 
   await page.keyboard.press('ArrowDown')
   await page.keyboard.press('Enter')
   await page.getByRole('dialog', { name: 'Rewind to here' }).waitFor()
-  await page.getByText('1 message, 1 answer and 1 call will be crossed out.').waitFor()
+  await page.getByText('1 message, 1 answer and 1 call will be crossed out').waitFor()
   await page.getByRole('radio', { name: 'Both' }).check()
   await page.getByText('delete poem.txt').waitFor()
-  await page.getByText('keep both.txt').waitFor()
+  await page.getByText('leave both.txt').waitFor()
+  // Seen before: it counted the file that is left out too.
+  await page.getByText('1 file will be put back.').waitFor()
   expect(await seriousFaults(page)).toEqual([])
   const confirm = page.locator('button[form=rewind]:not([aria-disabled=true])')
   await confirm.waitFor()
@@ -101,7 +103,7 @@ it('edits an earlier message on a phone, and keeps the text if that is refused',
   await me.button('Actions for this message').first().tap()
   await me.button('Edit…').tap()
   const box = page.getByRole('textbox', { name: 'Your message' })
-  expect(await box.inputValue()).toBe('Write a poem.')
+  await expect.poll(() => box.inputValue()).toBe('Write a poem.')
   await box.fill('Write a song.')
   expect(await seriousFaults(page)).toEqual([])
   const send = page.locator('button[form=rewind]:not([aria-disabled=true])')
@@ -146,14 +148,68 @@ it('branches from a message, and from before a rewind', async () => {
   ])
 })
 
-it('undoes what one call changed', async () => {
+it('undoes what one call changed, and counts no file that is left as it is', async () => {
   const { me, session } = await now().arrive(talked)
   const { page } = me
-  await withFiles(page, [file('poem.txt')])
+  await withFiles(page, [removed(file('poem.txt')), { ...removed(file('both.txt')), conflict: { seen: 'x' } }])
   await me.button('Actions for this call').click()
   await me.button('Undo this change…').click()
-  await page.getByText('1 file will be put back.').waitFor()
+  const dialog = page.getByRole('dialog', { name: 'Undo this change' })
+  await dialog.getByRole('option', { name: /both\.txt/ }).click()
+  await dialog.getByRole('radio', { name: 'Leave it as it is now' }).check()
+  await dialog.getByRole('button', { name: 'Revert 1 file' }).and(page.locator('[aria-disabled=false]')).click()
+  await dialog.waitFor({ state: 'hidden' })
+  await page.getByText('Reverted 1 file.').waitFor()
+  expect(session.answers).toEqual([
+    { changeId: 'call:c1', scope: 'one', hash: 'plan', choices: { 'both.txt': 'workspace' } }
+  ])
+})
+
+async function openRewind(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Actions for this message' }).last().click()
+  await page.getByRole('button', { name: 'Rewind to here…' }).click()
+  await page.getByRole('radio', { name: 'Both' }).check()
+}
+
+// Seen before: the person's own upload was deleted, and the dialog named it like a file of the model.
+it('names what the person changed themselves before it takes that back', async () => {
+  const { me } = await now().arrive(talked)
+  const { page } = me
+  const mine = file('my-notes.txt')
+  const versions = [
+    { changeId: 'person:1', hash: 'h', total: 1, files: [mine], at: Date.now() + 1000, about: { by: 'person' } },
+    { changeId: 'call:c1', hash: 'h', total: 1, files: [file('poem.txt')], at: 1, about: { by: 'call', callId: 'c1' } }
+  ]
+  await page.route('**/changes?*', (route) => route.fulfill({ json: { versions, isThinned: false, hasMore: false } }))
+  const files = [removed(file('poem.txt')), removed(mine)]
+  await page.route('**/changes/*/revert?*', (route) => route.fulfill({ json: { hash: 'plan', files } }))
+  await openRewind(page)
+  await page.getByText('You changed 1 of these files yourself since then.').waitFor()
+  const listed = page.getByRole('dialog').getByRole('listitem')
+  expect(await listed.allInnerTexts()).toEqual([
+    expect.stringMatching(/delete my-notes\.txt\s*your own change/),
+    'delete poem.txt'
+  ])
+  expect(await seriousFaults(page)).toEqual([])
+})
+
+// Seen before: the button did nothing, and a notice said again and again that a call was running.
+it('says that a command is running, stops it on request, and then lists its changes', async () => {
+  const { me, session } = await now().arrive((opened) => {
+    talked(opened)
+    opened.append('user:message', { turnId: 't3', text: 'Run it.' })
+    opened.ask('t3', [{ callId: 'c2', name: 'execute_command', args: { command: 'sleep 100' } }])
+    opened.append('tool:approval_resolved', { callId: 'c2', approved: true, by: 'human' })
+    opened.append('tool:started', { callId: 'c2' })
+  })
+  const { page } = me
+  await withFiles(page, [removed(file('poem.txt'))], 'c2')
+  await openRewind(page)
+  await page.getByText('A command is running and may still change files.').waitFor()
+  expect(await seriousFaults(page)).toEqual([])
+  await me.button('Stop it now').click()
+  await expect.poll(() => session.transcript.turnId).toBeNull()
+  await page.getByText('delete poem.txt').waitFor()
   await page.locator('button[form=rewind]:not([aria-disabled=true])').click()
-  await page.getByRole('dialog').waitFor({ state: 'hidden' })
-  expect(session.answers).toEqual([{ changeId: 'call:c1', scope: 'one', hash: 'plan', choices: {} }])
+  await me.button(/^Taken back: 1 message/).waitFor()
 })

@@ -1,4 +1,4 @@
-/** What every dialog, form, notice and button of the page has in common. */
+/** Tests the common behaviour of all dialogs, forms, notices and buttons of the page. */
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { type FakePage, useFakePage } from '../fake-page.ts'
@@ -138,13 +138,16 @@ it('puts the focus on the first field of a form, and keeps what was typed on Esc
   await me.page.keyboard.type('pasted')
   await me.button('Fill in a form').click()
   await me.page.getByLabel('Name', { exact: true }).fill('typed')
+  await me.page.getByLabel('Command', { exact: true }).fill('npx -y pkg')
+  const shown = /Runs\s+npx\s+with the arguments\s+-y\s+pkg/
+  await expect.poll(() => me.read(me.page.getByRole('dialog'))).toMatch(shown)
   await me.page.keyboard.press('Escape')
   await me.page.getByRole('dialog').waitFor({ state: 'hidden' })
   await open()
   await expect.poll(() => me.page.evaluate(focused)).toMatch(/^INPUT Name/)
-  expect(await me.page.getByLabel('Name', { exact: true }).inputValue()).toBe('typed')
+  await expect.poll(() => me.page.getByLabel('Name', { exact: true }).inputValue()).toBe('typed')
   await me.button('Paste a client’s JSON').click()
-  expect(await me.page.getByRole('textbox', { name: /mcpServers/ }).inputValue()).toBe('pasted')
+  await expect.poll(() => me.page.getByRole('textbox', { name: /mcpServers/ }).inputValue()).toBe('pasted')
 })
 
 it('keeps the path that was typed for a new file when its question is closed with Escape', async () => {
@@ -153,6 +156,7 @@ it('keeps the path that was typed for a new file when its question is closed wit
   const ask = async () => {
     await me.button('New file or folder').click()
     await me.button(/^New file$/).click()
+    await me.page.getByLabel('Path in the workspace').and(me.page.locator(':focus')).waitFor()
   }
   await ask()
   await me.page.keyboard.type('half/a/path')
@@ -195,11 +199,13 @@ it('says on the buttons that there is no connection, and does nothing then', asy
   now().fake.breakConnections()
   await me.page.getByText('The connection to the server is lost').waitFor()
   for (const name of ['Upload files', 'Download all files', 'Refresh the list of files']) {
-    expect(await me.button(name).getAttribute('aria-disabled')).toBe('true')
-    expect(await me.button(name).getAttribute('title')).toBe('Not possible now: no connection to the server.')
+    await expect.poll(() => me.button(name).getAttribute('aria-disabled')).toBe('true')
+    await expect
+      .poll(() => me.button(name).getAttribute('title'))
+      .toBe('Not possible now: no connection to the server.')
   }
   await me.button('Refresh the list of files').click({ force: true })
   await me.page.getByRole('alert').getByText('Not possible now: no connection to the server.').waitFor()
   await me.button('New file or folder').click()
-  expect(await me.button(/^New file$/).getAttribute('aria-disabled')).toBe('true')
+  await expect.poll(() => me.button(/^New file$/).getAttribute('aria-disabled')).toBe('true')
 })

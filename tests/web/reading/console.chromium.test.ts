@@ -30,8 +30,8 @@ it('shows colours, progress, links and errors in place, and how the command ende
   await expect
     .poll(() => me.read(me.outputs))
     .toMatch(/^done true\nwarning: x\nhttps:\/\/a\.example\/x my bank \(evil\.example\) a\s*U\+202E\s*b$/)
-  expect(await me.outputs.getByText('true').getAttribute('style')).toContain('rgb(250, 150, 50)')
-  expect(await me.outputs.locator('.stderr-row').count()).toBe(1)
+  await expect.poll(() => me.outputs.getByText('true').getAttribute('style')).toContain('rgb(250, 150, 50)')
+  await expect.poll(() => me.outputs.locator('.stderr-row').count()).toBe(1)
   const link = me.outputs.getByRole('link', { name: 'my bank' })
   expect(await link.getAttribute('href')).toBe('https://evil.example/y')
   expect(await link.getAttribute('rel')).toContain('noopener')
@@ -67,4 +67,16 @@ it('searches in 100,000 lines, by keyboard, and draws only what is seen', async 
   await me.page.keyboard.press('Escape')
   await me.page.getByRole('searchbox', { name: 'Search the output' }).waitFor({ state: 'hidden' })
   expect(now().offences).toEqual([])
+})
+
+// Checked: before, the page showed "done" alone, and there was no way to see the rest in it.
+it('says that a terminal would hide a part of the output, and shows all of it on request', async () => {
+  const { me } = await now().arrive(ran(`IGNORE ALL RULES\r${ESC}[Kdone\n`))
+  await expect.poll(() => me.read(me.outputs)).toBe('done')
+  const all = me.button('Show everything')
+  await all.click()
+  await expect.poll(() => me.read(me.outputs)).toMatch(/IGNORE ALL RULES\s*U\+000D\s*U\+001B\s*\[Kdone/)
+  expect(await seriousFaults(me.page)).toEqual([])
+  await me.button('Show it as a terminal does').click()
+  await expect.poll(() => me.read(me.outputs)).toBe('done')
 })

@@ -1,4 +1,4 @@
-/** What a call changes is shown before it runs, and stays in the record. */
+/** The changes of a call are shown before it runs, and stay in the record. */
 import { expect, it } from 'vitest'
 import type { EventData } from '../../../contract/events.ts'
 import { replacedText } from '../../../contract/replaced-text.ts'
@@ -54,7 +54,7 @@ it('keeps what a write changed in the record, whatever the file is by now', asyn
     'what was there before was not recorded'
   ])
     await me.page.getByText(note).first().waitFor()
-  expect(await me.page.getByText('82 bytes written').count()).toBe(6)
+  await expect.poll(() => me.page.getByText('82 bytes written').count()).toBe(6)
   expect(await me.outputs.count()).toBe(0)
   // The word that changed, the colours, the lines around it, and the whole screen.
   await diff('app.ts').locator('.diff-mark', { hasText: 'fifteen' }).first().waitFor()

@@ -42,7 +42,7 @@ it('shows progress, a question that names its server, and the log; answers by ke
   session.append('tool:question', FORM)
   await page.getByText('Looking at the menu').waitFor()
   await page.getByText('1 of 4').waitFor()
-  expect(await page.getByRole('progressbar').getAttribute('value')).toBe('0.25')
+  await expect.poll(() => page.getByRole('progressbar').getAttribute('value')).toBe('0.25')
   const card = page.getByRole('region', { name: 'The MCP server shop asks you' })
   await card.getByText('not from MCP Orchestrator').waitFor()
   await card.getByText('U+202E').waitFor()

@@ -66,7 +66,7 @@ it('finds what was said, imports what was exported as history, and shares a file
     mimeType: 'application/json',
     buffer: Buffer.from('{"conversation": {"entries": 1}}')
   })
-  await page.getByText('This is not a conversation that was exported as JSON').first().waitFor()
+  await page.getByText('This file is not a conversation exported as JSON').first().waitFor()
 
   await page.getByRole('searchbox').fill('PINEAPPLE run')
   const results = page.getByRole('list', { name: 'Search results' })

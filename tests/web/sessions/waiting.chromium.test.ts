@@ -26,7 +26,7 @@ it('counts what waits everywhere in sidebar, title and icon as soon as the serve
   fake.approvals = [{ ...inboxCard('one'), asker: { door: 'http', client: 'editor/1.2' } }]
   fake.tellInbox()
   await expect.poll(() => me.page.title()).toMatch(/^\(4\) Needs your approval/)
-  expect(await icon(me.page)).toContain('>4</text>')
+  await expect.poll(() => icon(me.page)).toContain('>4</text>')
   const sidebar = me.page.getByRole('navigation', { name: 'Sessions' })
   await sidebar.getByRole('button', { name: 'Waiting for you 4' }).waitFor()
   await me.button('Waiting for you: 4').waitFor()
@@ -38,8 +38,8 @@ it('counts what waits everywhere in sidebar, title and icon as soon as the serve
   await expect.poll(() => me.page.title()).toMatch(/^\(2\) Needs your approval/)
   session.append('turn:end', { turnId: 't', reason: 'cancelled' })
   await expect.poll(() => me.page.title()).not.toContain('Needs')
-  expect(await icon(me.page)).toContain('/favicon.svg')
-  // What happened while there was no connection is loaded.
+  await expect.poll(() => icon(me.page)).toContain('/favicon.svg')
+  // Events from the time without a connection are loaded.
   fake.session('another-chat').append('turn:end', { turnId: 't', reason: 'done' })
   fake.session('another-chat').append('user:message', { turnId: 't2', text: 'more' })
   fake.session('another-chat').ask('t2', [run('d')])
@@ -91,7 +91,7 @@ it('keeps the reason for rejecting a call of an outside client through a reload'
   await me.page.getByRole('textbox', { name: /Reason/ }).fill('use the other file')
   await me.page.reload()
   const field = await reject()
-  expect(await field.inputValue()).toBe('use the other file')
+  await expect.poll(() => field.inputValue()).toBe('use the other file')
   now().fake.approvals = []
   now().fake.tellInbox()
   await field.waitFor({ state: 'detached' })

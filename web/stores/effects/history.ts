@@ -62,7 +62,7 @@ export const useHistory = defineStore('history', () => {
   watch([isShown, () => session.connected], ([shown, connected]) => shown && connected && void load())
   session.onEvent(({ type }) => isShown.value && FILE_EVENTS.has(type) && void load())
 
-  /** Who made it, and with what. It may contain what a model wrote: show it with VisibleText. */
+  /** Describes the origin of a version. The text may come from a model: show it with VisibleText. */
   function aboutWords({ about, changeId }: Version): string {
     const call = about.callId === undefined ? undefined : callOf(toRaw(session.transcript), about.callId)
     if (call) return callSummary(call)

@@ -1,8 +1,10 @@
 import { defineStore } from 'pinia'
 import { computed, ref, toRaw, watch } from 'vue'
-import type { ChangedFile, ConflictChoices } from '../../../contract/effects/change-set.ts'
+import type { ChangedFile } from '../../../contract/effects/change-set.ts'
 import { recall, remember } from '../../remembered.ts'
+import { countingChoices, type MadeChoices } from '../../text/effects/made-choices.ts'
 import { INPUT } from '../call-views.ts'
+import { useKeptInputs } from '../drafts/kept-inputs.ts'
 import { useNotices } from '../notices.ts'
 import { useSession } from '../session.ts'
 
@@ -13,7 +15,7 @@ interface Draft {
   /** The changes that it was made for. */
   hash: string
   rejected: string[]
-  choices: ConflictChoices
+  made: MadeChoices
   comment: string
 }
 
@@ -21,10 +23,11 @@ interface Draft {
 export const useReview = defineStore('review', () => {
   const session = useSession()
   const notices = useNotices()
+  const keptInputs = useKeptInputs()
   const isShown = ref(false)
   const isSending = ref(false)
   const rejected = ref(new Set<string>())
-  const choices = ref<ConflictChoices>({})
+  const made = ref<MadeChoices>({})
   const comment = ref('')
   /** The changes that were shown last; another hash means that the fork went on. */
   const seenHash = ref('')
@@ -46,25 +49,34 @@ export const useReview = defineStore('review', () => {
       .flatMap((entry) => (entry.kind === 'call' && calls[entry.callId]?.result?.isForked ? [entry.callId] : []))
   })
 
+  /** The review that was sent from here. */
+  let sentKey = ''
   const keyOf = (reviewId: string) => `${INPUT}review:${reviewId}:${session.sessionId}`
   watch(
     () => (open.value ? keyOf(open.value.reviewId) : ''),
-    (key) => {
+    (key, before) => {
+      if (before) keepComment(before)
       const kept = key === '' ? null : recall(key, 'tab')
       const draft: Draft | null = kept === null ? null : JSON.parse(kept)
       rejected.value = new Set(draft?.rejected)
-      choices.value = draft?.choices ?? {}
+      made.value = draft?.made ?? {}
       comment.value = draft?.comment ?? ''
       seenHash.value = draft?.hash ?? ''
       if (key === '') isShown.value = false
     },
     { immediate: true, flush: 'sync' }
   )
-  watch([rejected, choices, comment, seenHash], () => {
+  /** The review was decided elsewhere, or taken back. The comment is kept for the person, unless they have sent it. */
+  function keepComment(key: string): void {
+    const isHere = key.endsWith(`:${session.sessionId}`)
+    if (isHere && !isSending.value && key !== sentKey)
+      keptInputs.keep('Your comment was not sent: the review is over.', comment.value, 'dialog')
+  }
+  watch([rejected, made, comment, seenHash], () => {
     if (!open.value) return
     const draft: Draft = {
       ...{ hash: seenHash.value, rejected: [...rejected.value] },
-      ...{ choices: choices.value, comment: comment.value }
+      ...{ made: made.value, comment: comment.value }
     }
     const kept = JSON.stringify(draft)
     remember(keyOf(open.value.reviewId), kept.length > MAX_KEPT_CHARS ? null : kept, 'tab')
@@ -83,36 +95,43 @@ export const useReview = defineStore('review', () => {
     rejected.value = next
   }
   function setAll(files: readonly ChangedFile[], isAccepted: boolean): void {
-    rejected.value = new Set(isAccepted ? [] : files.map(({ path }) => path))
-  }
-  function choose(path: string, version: 'fork' | 'workspace'): void {
-    choices.value = { ...choices.value, [path]: version }
+    const next = new Set(rejected.value)
+    for (const { path } of files) {
+      if (isAccepted) next.delete(path)
+      else next.add(path)
+    }
+    rejected.value = next
   }
 
   async function decide(files: readonly ChangedFile[], hash: string): Promise<boolean> {
     const review = open.value
     if (!review || isSending.value) return false
     isSending.value = true
+    sentKey = keyOf(review.reviewId)
     const accepted = files.filter(({ path }) => !rejected.value.has(path))
-    const chosen = accepted.flatMap(({ path, conflict }) =>
-      conflict && choices.value[path] ? [[path, choices.value[path]]] : []
-    )
+    const chosen = countingChoices(accepted, made.value)
     const some = accepted.length === 0 ? 'none' : accepted.map(({ path }) => path)
     const text = comment.value.trim()
     const reply = await session.send('review:decide', {
       ...{ reviewId: review.reviewId, hash, accept: accepted.length === files.length ? 'all' : some },
-      ...(chosen.length > 0 && { choices: Object.fromEntries(chosen) }),
+      ...(Object.keys(chosen.choices).length > 0 && chosen),
       ...(text !== '' && { comment: text })
     })
     isSending.value = false
-    if (reply.ok) remember(keyOf(review.reviewId), null, 'tab')
-    else if (reply.error.code === 'offline') notices.showOffline('The review was not sent: there is no connection.')
+    if (reply.ok) {
+      remember(sentKey, null, 'tab')
+      return true
+    }
+    sentKey = ''
+    if (open.value?.reviewId !== review.reviewId)
+      keptInputs.keep('Your comment was not sent: the review is over.', text, 'dialog')
+    if (reply.error.code === 'offline') notices.showOffline('The review was not sent: there is no connection.')
     else notices.show(reply.error.message, 'error')
-    return reply.ok
+    return false
   }
 
   return {
-    ...{ open, isShown, isSending, rejected, choices, comment, hasGrown, callIds },
-    ...{ show, see, toggle, setAll, choose, decide }
+    ...{ open, isShown, isSending, rejected, made, comment, hasGrown, callIds },
+    ...{ show, see, toggle, setAll, decide }
   }
 })

@@ -9,7 +9,7 @@ type Log = Parameters<ServerToClient['tool:log']>[0]
 const MAX_CALLS = 40
 const MAX_LINES = 200
 
-/** What the MCP servers of running calls report. It is not stored, except for the end of the log, which the result contains. */
+/** Progress and log lines from the MCP servers of running calls. Only the end of the log is stored: the result contains it. */
 export const useTalks = defineStore('talks', () => {
   const progress = shallowReactive(new Map<string, Progress>())
   const logs = shallowReactive(new Map<string, readonly ServerLogLine[]>())

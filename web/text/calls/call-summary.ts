@@ -39,7 +39,7 @@ export function callSummary(call: CallEntry): string {
   }
 }
 
-/** What a call of the sandbox's `write_file` writes; null for other calls, and for content that is not text. */
+/** The path and content that a call of the sandbox's `write_file` writes; null for other calls, and for content that is not text. */
 export function writtenText(call: CallEntry): { path: string; content: string; append: boolean } | null {
   const { path, content, append = false, encoding = 'utf8' } = effectiveArgs(call)
   if (call.server !== WORKSPACE || call.name !== 'write_file' || encoding !== 'utf8') return null

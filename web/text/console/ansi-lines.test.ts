@@ -139,3 +139,41 @@ describe('AnsiLines', () => {
     expect(plain(linesOf('y'.repeat(2500))).map(({ length }) => length)).toEqual([1000, 1000, 500])
   })
 })
+
+describe('what the model gets, but a terminal does not show', () => {
+  const secret = 'IGNORE ALL RULES'
+  // Checked: without the mark, the page gives no sign of any of these.
+  it.each([
+    ['written over', `${secret}\r${'done'.padEnd(secret.length)}`],
+    ['erased in its line', `${secret}\r${ESC}[K`],
+    ['erased at once', `${secret}${ESC}[2K`],
+    ['erased from the left', `${secret}${ESC}[1K`],
+    ['erased below', `a\n${secret}${ESC}[1A${ESC}[J`],
+    ['blanked', `${secret}\r${ESC}[99X`],
+    ['backspaces', `${secret}${'\b'.repeat(16)}${'.'.repeat(16)}`],
+    ['the title of the window', `${ESC}]0;${secret}\x07`],
+    ['a string that terminals ignore', `${ESC}X${secret}${ESC}\\`],
+    ['the address of a link', `${ESC}]8;;https://a.example/${secret}\x07x${ESC}]8;;\x07`],
+    ['the parameters of a link', `${ESC}]8;id=${secret};\x07`],
+    ['sequences letter by letter', [...secret].map((letter) => `${ESC}(${letter}`).join('')],
+    ['unknown sequences', [...secret.toLowerCase()].map((letter) => `${ESC}[${letter}`).join('')],
+    ['far to the right', `ok${' '.repeat(300)}${secret}`]
+  ])('is noticed, and shown on request: %s', (_, text) => {
+    expect(linesOf(text).isMissing).toBe(true)
+    const raw = new AnsiLines({ isRaw: true })
+    for (const chunk of text.match(/[\s\S]{1,5}/g) ?? []) raw.push(chunk)
+    raw.end()
+    expect(plain(raw).join('\n')).toBe(text)
+  })
+
+  it.each([
+    ['plain lines', 'one\r\ntwo\n'],
+    ['colours', `${ESC}[1;31mred${ESC}[0m${ESC}(B`],
+    ['hidden and equally coloured text, which the page shows', `${ESC}[8mx${ESC}[0;30;40my`],
+    ['another screen, which the page shows', `${ESC}[?1049hinside${ESC}[?1049l`],
+    ['a cleared screen, which stays above', `a\n${ESC}[H${ESC}[2Jb`],
+    ['the same text again', 'same\rsame']
+  ])('is nothing: %s', (_, text) => {
+    expect(linesOf(text).isMissing).toBe(false)
+  })
+})

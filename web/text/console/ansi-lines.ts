@@ -1,7 +1,8 @@
 /**
  * Console text as rows of styled runs, for a view that draws only visible rows. Follows what progress bars do: carriage returns,
  * movements of the cursor and erasing, within the last rows. Other escape sequences are dropped. The number of rows is limited: the
- * oldest are dropped and counted.
+ * oldest are dropped and counted. The model gets everything, so `isMissing` says whether a text is not to be seen here; `isRaw` shows
+ * every character instead.
  */
 import { isWebAddress } from '../link-target.ts'
 import { type Look, lookOf, PLAIN_STYLE, restyled } from './text-look.ts'
@@ -29,9 +30,21 @@ const OPEN = new RegExp(
   String.raw`(?:\x1b(?:\[[0-?]{0,64}[ -/]{0,4}|[\]PX^_][^\x07\x1b]{0,${MAX_STRING}}\x1b?|[ -/])?|[\r\ud800-\udbff])$`
 )
 
+const LINE_END = /\r?\n/g
+/** Sequences that programs use. Others could spell out a text, letter by letter. */
+const USUAL_FINALS = '[A-HJ-MPSTXf-hl-nr-ud@`]'
+const USUAL = new RegExp(
+  String.raw`^\x1b(?:\[[0-?]*[ -/]*${USUAL_FINALS}|[78=>cDEHM]|[()][AB0])$|^[\n\r\b\x07\x0e\x0f]`
+)
+/** Text this far to the right is out of sight. */
+const FAR = /\s{100,}\S/
+
 export class AnsiLines {
   rows: Row[] = [[]]
   droppedRows = 0
+  /** Text was erased, written over, or part of a sequence that shows nothing. */
+  isMissing = false
+  readonly isRaw: boolean
   #style = PLAIN_STYLE
   #href: string | undefined
   #looks = new Map<string, Look>()
@@ -42,13 +55,17 @@ export class AnsiLines {
   #saved = { row: 0, column: 0 }
   #rest = ''
 
+  constructor({ isRaw = false } = {}) {
+    this.isRaw = isRaw
+  }
+
   /** `className` is added to every run, to distinguish stderr from stdout. */
   push(chunk: string, className = ''): void {
     let text = this.#rest + chunk
     this.#rest = OPEN.exec(text.slice(-MAX_STRING - 10))?.[0] ?? ''
     text = text.slice(0, text.length - this.#rest.length)
     let from = 0
-    for (const match of text.matchAll(TOKEN)) {
+    for (const match of text.matchAll(this.isRaw ? LINE_END : TOKEN)) {
       if (match.index > from) this.#write(text.slice(from, match.index), className)
       from = match.index + match[0].length
       this.#obey(match)
@@ -61,7 +78,7 @@ export class AnsiLines {
   end(): void {
     const rest = this.#rest
     this.#rest = ''
-    if (rest !== '' && rest !== '\r') this.#write(rest, '')
+    if (rest !== '' && (rest !== '\r' || this.isRaw)) this.#write(rest, '')
   }
 
   /** The text of a row, as drawn. */
@@ -70,9 +87,11 @@ export class AnsiLines {
   }
 
   #obey([sequence, codes = '', final, kind, body = '', short]: RegExpMatchArray): void {
+    if (kind === undefined && !USUAL.test(sequence)) this.isMissing = true
     if (final === 'm') this.#style = /^[\d;:]*$/.test(codes) ? restyled(this.#style, codes) : this.#style
     else if (final !== undefined) this.#control(final, codes)
     else if (kind === ']' && body.startsWith('8;')) this.#link(body)
+    else if (kind !== undefined) this.#lose(body)
     else if (sequence === '\n' || sequence === '\r\n') this.#moveTo(this.#row + 1, 0)
     else if (sequence === '\r') this.#column = 0
     else if (sequence === '\b') this.#column = Math.max(0, this.#column - 1)
@@ -114,8 +133,15 @@ export class AnsiLines {
     this.#length = this.textOf(this.#row).length
   }
 
+  #lose(text: string): void {
+    this.isMissing ||= text.trim() !== ''
+  }
+
   #eraseInRow(what: number): void {
     const row = this.rows[this.#row] ?? []
+    const erased = [this.#column, 0, 0][what]
+    const kept = [undefined, this.#column + 1, undefined][what]
+    if (erased !== undefined) this.#lose(this.textOf(this.#row).slice(erased, kept))
     if (what === 2) this.rows[this.#row] = []
     else if (what === 0) this.rows[this.#row] = sliced(row, 0, this.#column)
     else if (what === 1) {
@@ -131,6 +157,7 @@ export class AnsiLines {
       this.#moveTo(this.#screen, this.#column)
     } else if (what === 0) {
       this.#eraseInRow(0)
+      for (let row = this.#row + 1; row < this.rows.length; row++) this.#lose(this.textOf(row))
       this.rows.length = this.#row + 1
     }
   }
@@ -138,10 +165,13 @@ export class AnsiLines {
   #link(body: string): void {
     const address = body.slice(body.indexOf(';', 2) + 1)
     this.#href = isWebAddress(address) ? address : undefined
+    // The view shows its host at most.
+    this.#lose(body.slice(3))
   }
 
   #write(text: string, className: string): void {
     const look = this.#look(className)
+    if (FAR.test(text)) this.isMissing = true
     for (let from = 0; from < text.length; ) {
       const isPair = /[\ud800-\udbff]/.test(text[from] ?? '')
       if (this.#column >= MAX_ROW_CHARS - (isPair ? 1 : 0)) this.#moveTo(this.#row + 1, 0)
@@ -173,6 +203,8 @@ export class AnsiLines {
     const run = { text, look, ...(this.#href !== undefined && { href: this.#href }) }
     this.#length = Math.max(length, at + text.length)
     if (at < length) {
+      const old = this.isMissing ? text : this.textOf(this.#row).slice(at, at + text.length)
+      if (!text.startsWith(old)) this.#lose(old)
       this.rows[this.#row] = [...sliced(row, 0, at), run, ...sliced(row, at + text.length)]
       return
     }

@@ -10,7 +10,7 @@ export interface Hit {
   isCurrent: boolean
 }
 
-/** What the view draws as one element. */
+/** A piece of a row that the view draws as one element. */
 export interface RowPiece {
   text: string
   look: Look
@@ -32,7 +32,8 @@ interface Link {
 const ADDRESS = /https?:\/\/[^\s"'<>`{}|\\^[\]]+/gi
 const MAX_LINKS = 50
 
-export function rowPieces(row: Row, hits: readonly Hit[] = []): RowPiece[] {
+/** `isRaw`: long blanks are named too. */
+export function rowPieces(row: Row, hits: readonly Hit[] = [], isRaw = false): RowPiece[] {
   const text = row.map((run) => run.text).join('')
   const links = linksIn(row, text)
   let end = 0
@@ -48,7 +49,7 @@ export function rowPieces(row: Row, hits: readonly Hit[] = []): RowPiece[] {
     }
   }
   let from = 0
-  return reveal(text, 'columns').flatMap((part): RowPiece[] => {
+  return reveal(text, isRaw ? 'strict' : 'columns').flatMap((part): RowPiece[] => {
     const start = from
     from += part.text.length
     if (part.hidden) return [{ ...part, ...styleAt(start, from) }]

@@ -29,7 +29,7 @@ const PALETTE = [
 /** As a background, the plain colours are darker, so that light text can be read on them. */
 const GROUNDS = ['#000000', '#8f2a22', '#1d6b3d', '#7d5b09', '#234f96', '#7a2c6c', '#14666f', '#c9c9c5']
 const LEVELS = [0, 95, 135, 175, 215, 255]
-/** What WCAG asks for. Black or white reaches it on every background. */
+/** The minimum contrast of WCAG. Black or white reaches it on every background. */
 const MIN_CONTRAST = 4.5
 
 /** The colours of `38;5;n` and `48;5;n`. */

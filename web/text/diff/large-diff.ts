@@ -7,8 +7,8 @@ import type { DiffRow } from './diff-row.ts'
 
 const TIMEOUT_MS = 4000
 const CONTEXT_LINES = 3
-/** Longer lines are cut off here; the whole line is in the file. */
-const MAX_LINE_CHARS = 2000
+/** Longer lines continue in the next row. */
+const ROW_CHARS = 2000
 export const MAX_ROWS = 5000
 
 export interface LargeDiff {
@@ -17,31 +17,31 @@ export interface LargeDiff {
   removed: number
 }
 
+/** With what the person must know about the encoding. */
+export interface NotedDiff extends LargeDiff {
+  note: string
+}
+
 export function largeDiff(before: string, after: string): LargeDiff {
   const patch = structuredPatch('', '', before, after, '', '', { context: CONTEXT_LINES, timeout: TIMEOUT_MS })
   if (!patch) return replaced(before, after)
-  const result: LargeDiff = { rows: [], added: 0, removed: 0 }
+  const result = new BoundedRows()
   let seen = 1
   for (const { lines, oldStart, newStart, oldLines } of patch.hunks) {
-    addGap(result, oldStart - seen)
+    result.addGap(oldStart - seen)
     addHunk(result, lines, oldStart, newStart)
     seen = oldStart + oldLines
   }
-  return closed(result)
+  return result.closed()
 }
 
-function addGap({ rows }: LargeDiff, unchanged: number): void {
-  if (unchanged <= 0 || rows.length >= MAX_ROWS) return
-  rows.push({ kind: 'gap', text: `${unchanged.toLocaleString()} unchanged lines` })
-}
-
-function addHunk(result: LargeDiff, lines: readonly string[], oldStart: number, newStart: number): void {
+function addHunk(result: BoundedRows, lines: readonly string[], oldStart: number, newStart: number): void {
   let [oldLine, newLine] = [oldStart, newStart]
   for (const line of lines) {
-    const text = line.slice(1, MAX_LINE_CHARS + 1)
-    if (line.startsWith('+')) push(result, { kind: 'added', text, after: newLine++ })
-    else if (line.startsWith('-')) push(result, { kind: 'removed', text, before: oldLine++ })
-    else if (!line.startsWith('\\')) push(result, { kind: 'same', text, before: oldLine++, after: newLine++ })
+    const text = line.slice(1)
+    if (line.startsWith('+')) result.add({ kind: 'added', text, after: newLine++ })
+    else if (line.startsWith('-')) result.add({ kind: 'removed', text, before: oldLine++ })
+    else if (!line.startsWith('\\')) result.add({ kind: 'same', text, before: oldLine++, after: newLine++ })
   }
 }
 
@@ -52,37 +52,41 @@ function replaced(before: string, after: string): LargeDiff {
   while (head < Math.min(old.length, now.length) && old[head] === now[head]) head++
   let tail = 0
   while (tail < Math.min(old.length, now.length) - head && old.at(-1 - tail) === now.at(-1 - tail)) tail++
-  const result: LargeDiff = { rows: [], added: 0, removed: 0 }
-  addGap(result, head)
-  for (let at = head; at < old.length - tail; at++) push(result, lineRow('removed', old[at], { before: at + 1 }))
-  for (let at = head; at < now.length - tail; at++) push(result, lineRow('added', now[at], { after: at + 1 }))
-  addGap(result, tail)
-  return closed(result)
+  const result = new BoundedRows()
+  result.addGap(head)
+  for (let at = head; at < old.length - tail; at++) result.add({ kind: 'removed', text: old[at] ?? '', before: at + 1 })
+  for (let at = head; at < now.length - tail; at++) result.add({ kind: 'added', text: now[at] ?? '', after: at + 1 })
+  result.addGap(tail)
+  return result.closed()
 }
 
-const lineRow = (
-  kind: 'added' | 'removed',
-  line: string | undefined,
-  at: Pick<DiffRow, 'before' | 'after'>
-): DiffRow => ({
-  kind,
-  text: (line ?? '').slice(0, MAX_LINE_CHARS),
-  ...at
-})
+class BoundedRows {
+  #rows: DiffRow[] = []
+  #counts = { added: 0, removed: 0 }
+  /** Changed lines that are left out, or of which the end is. */
+  #left = 0
 
-function push(result: LargeDiff, row: DiffRow): void {
-  if (row.kind === 'added') result.added += 1
-  if (row.kind === 'removed') result.removed += 1
-  if (result.rows.length < MAX_ROWS) result.rows.push(row)
-}
+  addGap(unchanged: number): void {
+    if (unchanged <= 0 || this.#rows.length >= MAX_ROWS) return
+    this.#rows.push({ kind: 'gap', text: `${unchanged.toLocaleString()} unchanged lines` })
+  }
 
-function closed(result: LargeDiff): LargeDiff {
-  const shown = result.rows.filter(({ kind }) => kind === 'added' || kind === 'removed').length
-  const left = result.added + result.removed - shown
-  if (left > 0)
-    result.rows.push({
-      kind: 'gap',
-      text: `${left.toLocaleString()} more changed lines: download both versions to see them`
-    })
-  return result
+  /** A line of any length is shown whole: its end could be the part that matters. */
+  add({ text, ...row }: DiffRow): void {
+    const isChanged = row.kind === 'added' || row.kind === 'removed'
+    if (row.kind === 'added' || row.kind === 'removed') this.#counts[row.kind] += 1
+    for (let from = 0; from === 0 || from < text.length; from += ROW_CHARS) {
+      if (this.#rows.length >= MAX_ROWS) {
+        if (isChanged) this.#left += 1
+        return
+      }
+      const part = text.slice(from, from + ROW_CHARS)
+      this.#rows.push(from === 0 ? { ...row, text: part } : { kind: row.kind, text: part })
+    }
+  }
+
+  closed(): LargeDiff {
+    const text = `${this.#left.toLocaleString()} more changed lines: download both versions to see them`
+    return { rows: this.#left === 0 ? this.#rows : [...this.#rows, { kind: 'gap', text }], ...this.#counts }
+  }
 }

@@ -11,7 +11,7 @@ it('shows what goes and what comes, with line numbers', async () => {
   ])
 })
 
-it('folds unchanged lines, and keeps them for whoever wants to see them', async () => {
+it('folds unchanged lines, and keeps them so that they can be shown', async () => {
   const old = Array.from({ length: 20 }, (_, at) => `line ${at + 1}`)
   const rows = await lineDiff(old.join('\n'), old.with(9, 'changed').join('\n'))
   expect(rows.map(({ kind, text }) => (kind === 'gap' ? text : kind))).toEqual([

@@ -26,7 +26,7 @@ export function changesWords(files: readonly ChangedFile[]): string {
 const isExecutable = (side: FileSide | undefined) => side?.type === 'file' && (side.mode & 0o111) !== 0
 const modeOf = (side: FileSide) => (side.type === 'link' ? '' : (side.mode & 0o7777).toString(8).padStart(4, '0'))
 
-/** What changed beside the content: "made executable", "permissions 0644 → 0600", "a link to x". */
+/** Describes changes besides the content: "made executable", "permissions 0644 → 0600", "a link to x". */
 export function sideWords({ before, after }: ChangedFile): string {
   const words: string[] = []
   if (after?.type === 'link') words.push(`a link to ${after.target}`)

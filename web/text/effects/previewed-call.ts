@@ -8,8 +8,10 @@ export function previewedCall(call: CallEntry): CallEntry {
   const { preview } = call
   if (!preview) return { ...call, startedAt }
   const { isError, content, ending, replaced } = preview.result
+  const { durationMs } = preview
   const result: Result = {
     ...{ isError, content, at: preview.at },
+    ...(durationMs !== undefined && { durationMs }),
     ...(ending !== undefined && { ending: ending as Result['ending'] }),
     ...(replaced !== undefined && { replaced: replaced as Result['replaced'] })
   }

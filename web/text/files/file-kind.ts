@@ -1,3 +1,5 @@
+import { byteText } from './byte-text.ts'
+
 /** How the page shows a file, by the ending of its name. */
 export type FileKind = 'markdown' | 'table' | 'image' | 'svg' | 'pdf' | 'notebook' | 'text'
 
@@ -10,6 +12,7 @@ const KINDS: Record<string, FileKind> = {
   pdf: 'pdf',
   ipynb: 'notebook'
 }
+export const SVG = 'image/svg+xml'
 const IMAGE_TYPES: Record<string, string> = {
   png: 'image/png',
   jpg: 'image/jpeg',
@@ -19,7 +22,7 @@ const IMAGE_TYPES: Record<string, string> = {
   avif: 'image/avif',
   bmp: 'image/bmp',
   ico: 'image/x-icon',
-  svg: 'image/svg+xml'
+  svg: SVG
 }
 
 function extensionOf(path: string): string {
@@ -36,4 +39,9 @@ export function kindOf(path: string): FileKind {
 /** Set by us: a type that the file or the server names could make the browser run it. */
 export function imageTypeOf(path: string): string {
   return IMAGE_TYPES[extensionOf(path)] ?? 'application/octet-stream'
+}
+
+/** An address without our origin. The bytes go in as they are, so that the browser finds the encoding that the file names. */
+export function svgUrl(content: Uint8Array): string {
+  return `data:${SVG};base64,${btoa(byteText(content))}`
 }

@@ -20,6 +20,9 @@ describe('a text file', () => {
 
   it('is binary if it has a zero, and refuses what its encoding lacks', () => {
     expect(decodeText(Uint8Array.of(0x61, 0))).toBeNull()
+    // A GIF and compressed data, shown as Windows-1252 before.
+    expect(decodeText(Uint8Array.of(0x47, 0x49, 0x46, 0x38, 0x39, 0x61, 0x01, 0xff))).toBeNull()
+    expect(decodeText(Uint8Array.of(0x78, 0x9c, 0xed, 0x90, 0x41))).toBeNull()
     expect(() => encodeText('a→', 'Windows-1252')).toThrow('which has no “→”')
   })
 

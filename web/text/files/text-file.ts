@@ -19,9 +19,17 @@ export function decodeText(bytes: Uint8Array): TextFile | null {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
     return { text, encoding: hasMark ? 'UTF-8 with BOM' : 'UTF-8' }
   } catch {
-    return { text: decoded('windows-1252', bytes), encoding: 'Windows-1252' }
+    return isBinary(bytes) ? null : { text: decoded('windows-1252', bytes), encoding: 'Windows-1252' }
   }
 }
+
+/** Every sequence of bytes is valid Windows-1252, so look for bytes that text in it does not have: control characters and gaps. */
+function isBinary(bytes: Uint8Array): boolean {
+  return bytes.some((byte) => (byte < 0x20 && !TEXT_CONTROLS.has(byte)) || byte === 0x7f || GAPS.has(byte))
+}
+/** Backspace, tab, line feed, form feed, carriage return and escape, which logs of terminals have. */
+const TEXT_CONTROLS = new Set([0x08, 0x09, 0x0a, 0x0c, 0x0d, 0x1b])
+const GAPS = new Set([0x81, 0x8d, 0x8f, 0x90, 0x9d])
 
 const decoded = (encoding: string, bytes: Uint8Array) => new TextDecoder(encoding).decode(bytes)
 

@@ -123,7 +123,7 @@ describe('growingBlocks', () => {
     expect(grow('# Else\n\ntext')).toEqual(toBlocks('# Else\n\ntext'))
   })
 
-  // Checked: parsing the whole text makes a new object of every block.
+  // Checked: if the whole text is parsed again, every block is a new object.
   it('parses no block again that is complete', () => {
     const grow = growingBlocks()
     const before = grow(`${TEXT}\n\nand so`)

@@ -18,7 +18,7 @@ it.each(['legacy', 'auto'] as const)('records each call under the name of its ow
       return noAudit.begin(call)
     }
   }
-  const served = await serveExposed({ a: child('steady') }, 'a', audit)
+  const served = await serveExposed({ a: child('steady') }, 'a', { audit })
   try {
     for (const name of ['ann', 'bob']) {
       const capabilities = { elicitation: { form: {} } }
@@ -52,7 +52,7 @@ it.each(['all', 'only'] as const)(
     const ref = { type: 'ref/prompt' as const, name: only ? 'completable-prompt' : 'a__completable-prompt' }
     for (const rule of ['allow', 'deny'] as const) {
       rows.length = 0
-      const served = await serveExposed(servers, only, audit, createPolicy([{ glob: 'a/*', rule }]))
+      const served = await serveExposed(servers, only, { audit, policy: createPolicy([{ glob: 'a/*', rule }]) })
       const client = new Client({ name: 'ann', version: '1' })
       try {
         await client.connect(new StreamableHTTPClientTransport(served.url))
@@ -85,7 +85,7 @@ it.each(['legacy', 'auto'] as const)(
   'goes by the rules as they are after the yes, and reports progress then (%s)',
   async (mode) => {
     const rule: { now: ApprovalRule; next: ApprovalRule } = { now: 'ask', next: 'ask' }
-    const served = await serveExposed({ a: real('server-everything') }, 'a', noAudit, () => rule.now)
+    const served = await serveExposed({ a: real('server-everything') }, 'a', { policy: () => rule.now })
     const capabilities = { elicitation: { form: {} } }
     const client = new Client({ name: 'ann', version: '1' }, { versionNegotiation: { mode }, capabilities })
     client.setRequestHandler('elicitation/create', () => {

@@ -15,7 +15,7 @@ import { Lanes } from '../lanes.ts'
 import { listenOf } from '../listen-filter.ts'
 import { watchWhile } from '../watch-while.ts'
 import { bodyEnd } from './body-end.ts'
-import { type FetchOptions, HttpSessions } from './http-sessions.ts'
+import { type FetchOptions, HttpSessions, type HttpSessionsOptions } from './http-sessions.ts'
 
 export interface ExposedHttp {
   fetch(request: Request, options?: FetchOptions): Promise<Response>
@@ -26,7 +26,12 @@ export interface ExposedHttp {
  * The pass-through mode over HTTP. Clients of the older revisions get a session, because their servers can ask them questions;
  * those of the newer one are served request by request.
  */
-export function openExposedHttp(expose: () => Promise<Exposed>, logger: Logger, ownerOf: OwnerOf): ExposedHttp {
+export function openExposedHttp(
+  expose: () => Promise<Exposed>,
+  logger: Logger,
+  ownerOf: OwnerOf,
+  timing: Pick<HttpSessionsOptions, 'leftMs'> = {}
+): ExposedHttp {
   const onerror = (error: Error) => logger.debug({ err: error }, 'gateway request')
   const bus = new InMemoryServerEventBus(onerror)
   let opened: { exposed: Exposed; lanes: Lanes; close(): void } | undefined
@@ -39,7 +44,7 @@ export function openExposedHttp(expose: () => Promise<Exposed>, logger: Logger, 
     owner: ownerOf(headers.get('cookie') ?? undefined),
     door: 'http'
   })
-  const sessions = new HttpSessions({ open: expose, logger, maxBodyBytes: MAX_BODY_BYTES })
+  const sessions = new HttpSessions({ open: expose, logger, maxBodyBytes: MAX_BODY_BYTES, ...timing })
   const modern = createMcpHandler(
     async ({ requestInfo }) => {
       const { exposed, lanes } = await open()

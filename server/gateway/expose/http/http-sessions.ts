@@ -4,6 +4,7 @@
  */
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server'
 import type { Caller } from '../../../calls/caller.ts'
+import { capabilityKey } from '../../../connections/asking/peer.ts'
 import type { Logger } from '../../../lib/logger.ts'
 import { connectClient } from '../client-connection.ts'
 import type { Exposed } from '../exposed.ts'
@@ -20,6 +21,8 @@ export interface HttpSessionsOptions {
   maxBodyBytes: number
   logger: Logger
   idleMs?: number
+  /** How long after the end of its stream a client is taken for gone. */
+  leftMs?: number
   maxSessions?: number
 }
 
@@ -27,12 +30,16 @@ interface Session {
   owner: string
   transport: WebStandardStreamableHTTPServerTransport
   close(): Promise<void>
+  /** Stops its servers until the next request. */
+  rest(): void
   /** Number of open requests and streams. */
   active: number
   usedAt: number
 }
 
 const IDLE_MS = 1_800_000
+/** Clients that lose their stream open it again within seconds. */
+const LEFT_MS = 30_000
 const MAX_SESSIONS = 64
 const SWEEP_MS = 30_000
 
@@ -72,8 +79,16 @@ export class HttpSessions {
   async #open(caller: Caller, signal: AbortSignal): Promise<Session> {
     const { open, maxBodyBytes, logger } = this.#options
     const exposed = await open()
-    await exposed.discoverServers(caller, signal)
-    const { server } = connectClient(exposed, caller, 'legacy')
+    // In a lane that others share, so that no process is left over if this client needs a lane of its own.
+    const discovery = exposed.shared.join(caller, () => {})
+    await exposed.discoverServers(discovery.lane.caller, signal)
+    const { server, lanes } = connectClient(exposed, caller, 'legacy', { mayShare: true })
+    server.oninitialized = () => {
+      const capabilities = server.getClientCapabilities() ?? {}
+      if (capabilityKey(capabilities) === '')
+        lanes.borrow({ server: '', caller, capabilities, isModern: false, alone: false })
+      discovery.leave()
+    }
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => crypto.randomUUID(),
       onsessioninitialized: (id) => void this.#sessions.set(id, session),
@@ -87,7 +102,14 @@ export class HttpSessions {
     const session: Session = {
       owner: caller.owner,
       transport,
-      close: () => server.close(),
+      async close() {
+        discovery.leave()
+        await server.close()
+      },
+      rest() {
+        discovery.leave()
+        lanes.rest()
+      },
       active: 0,
       usedAt: Date.now()
     }
@@ -100,6 +122,8 @@ export class HttpSessions {
     const over = () => {
       session.active--
       session.usedAt = Date.now()
+      // Most clients end a session by closing their stream, without saying so.
+      if (request.method === 'GET') this.#restUnlessUsed(session)
     }
     try {
       const response = await session.transport.handleRequest(request, options)
@@ -108,6 +132,15 @@ export class HttpSessions {
       over()
       throw error
     }
+  }
+
+  /** The session stays: a client that comes back goes on with it, and its servers start again. */
+  #restUnlessUsed(session: Session): void {
+    const { leftMs = LEFT_MS } = this.#options
+    const { usedAt } = session
+    setTimeout(() => {
+      if (session.active === 0 && session.usedAt === usedAt) session.rest()
+    }, leftMs).unref()
   }
 
   /** Removes the session that has been idle for longest. */

@@ -122,6 +122,43 @@ it('renames an entry and all who name it, makes it remote, moves its secrets, an
   expect(servers).toMatchObject([{ name: 'new' }, { name: 'spare', kind: 'remote' }])
 })
 
+// Checked: if hidden values are kept in any case, another command gets the key.
+it('keeps a hidden value only for the command and the place that it was entered for', async () => {
+  const env = { API_KEY: SECRET, DATABASE_URL: 'postgres://me:hidden-password@db/x', MODE: 'x' }
+  const { ask, saved } = await openServerRoutes({
+    local: child('steady', [], { env }),
+    remote: { url: 'https://example.org/mcp', headers: { Authorization: `Bearer ${SECRET}` } }
+  })
+  const hidden = { API_KEY: null, DATABASE_URL: null, MODE: 'y' }
+  const elsewhere: [string, object][] = [
+    ['local', { command: 'sh', env: hidden }],
+    ['local', { args: ['-c', 'true'], env: hidden }],
+    ['local', { cwd: '/tmp', env: hidden }],
+    ['local', { sandbox: true, env: hidden }],
+    ['local', { env: { ...hidden, NODE_OPTIONS: '--require=/tmp/x.js' } }],
+    ['local', { env: { ...hidden, API_HOST: 'evil.example' } }],
+    ['local', { env: { ...hidden, ACME_SUBDOMAIN: 'evil' } }],
+    ['local', { env: { ...hidden, OPENAI_API_BASE: 'evil' } }],
+    ['local', { env: { ...hidden, MODE: 'https://evil.example' } }],
+    ['local', { env: { ...hidden, MODE: 'evil.example:443' } }],
+    ['local', { env: { ...hidden, MODE: '/tmp/evil.json' } }],
+    ['local', { env: { API_KEY: null, DATABASE_URL: 'postgres://evil.example/x' } }],
+    ['remote', { url: 'https://evil.example/mcp' }]
+  ]
+  const before = saved()
+  for (const [name, change] of elsewhere) {
+    const { plan } = await edit(ask, name, () => change)
+    expect([change, plan.json]).toMatchObject([change, { error: { message: expect.stringContaining('again') } }])
+  }
+  expect(saved()).toEqual(before)
+  const same = await edit(ask, 'local', () => ({ description: 'new', env: hidden }))
+  expect(await same.save()).toMatchObject({ status: 200 })
+  expect(saved().mcpServers.local.env).toEqual({ ...env, MODE: 'y' })
+  const given = { ...hidden, API_KEY: 'sk-another-1234567890', DATABASE_URL: 'postgres://db/x' }
+  const entered = await edit(ask, 'local', () => ({ args: [], env: given }))
+  expect(await entered.save()).toMatchObject({ status: 200 })
+})
+
 it('sets the rule of one tool, which applies at once, and removes it without a trace', async () => {
   const { ask, saved, chat } = await openServerRoutes({ steady: child('steady') })
   const before = saved()

@@ -7,6 +7,7 @@ import { createGatewayApp } from '../../../app/app-gateway.ts'
 import { chatServers, hasMembers, openSenderCheck, serverDirectory } from '../../../app/app-servers.ts'
 import { sharedParts } from '../../../app/shared-parts.ts'
 import type { ImportPlace } from '../../../catalog/import/client-files.ts'
+import { fakeEventLog } from '../../../code/fake-event-log.ts'
 import { loadSettings } from '../../../config/load-settings.ts'
 import { AppError } from '../../../lib/errors.ts'
 import { silentLogger } from '../../../lib/logger.ts'
@@ -36,9 +37,9 @@ export async function openServerRoutes(
   writeFileSync(secretsFile, credentials, { mode: 0o600 })
   if (mcpServers) writeFileSync(file, JSON.stringify({ mcpServers, other: 'kept' }))
   const settings = loadSettings({ env: { MCP_CONFIG: file, DATA_DIR: dir, CREDENTIALS_FILE: secretsFile, ...tokens } })
-  const shared = sharedParts(fakeKeyValueStore(), openAuditLog(settings))
+  const shared = sharedParts({ keyValues: fakeKeyValueStore(), events: fakeEventLog() }, openAuditLog(settings))
   const { keyValues, guard } = shared
-  const environment = { PATH: process.env.PATH }
+  const environment = { PATH: process.env.PATH, ...tokens }
   const hidesReasons = hasMembers(settings)
   const options = { environment, optionalRegistry: true, shared, hidesReasons }
   const gateway = await createGatewayApp(settings, silentLogger, options)
@@ -54,7 +55,7 @@ export async function openServerRoutes(
     models: { catalog: unused },
     providers: { list: unused, set: unused, remove: unused },
     sessions: {
-      ...{ open: unused, check: unused, list: unused, ids: unused },
+      ...{ open: unused, check: unused, checkDeleted: unused, list: unused, ids: unused },
       ...{ summary: unused, change: unused, hide: unused, restore: unused, destroy: unused }
     },
     files: { list: unused, read: unused, write: unused, archive: unused, change: unused, replace: unused },

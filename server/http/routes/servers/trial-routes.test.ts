@@ -1,5 +1,6 @@
 import { expect, it, vi } from 'vitest'
 import type { OffersReply, PromptReply, ResourceReply } from '../../../../contract/servers/offers.ts'
+import type { TriedTool } from '../../../../contract/servers/servers.ts'
 import { child } from '../../../connections/connections.fixture.ts'
 import { openServerRoutes } from './server-routes.fixture.ts'
 
@@ -43,4 +44,35 @@ it('lists resources and prompts, reads them bounded, and records that; a rule th
   expect(await ask('POST', '/closed/resource', { uri: 'test://static-text' })).toMatchObject(denied)
   expect(await ask('POST', '/closed/prompt', embedded)).toMatchObject(denied)
   expect(connections.state('closed')?.state).toBe('running')
+})
+
+// Checked: if what the server says is passed on, all of them show the key.
+it('shows no secret that the server repeats', async () => {
+  const SECRET = 'sk-hidden-value-1234567890'
+  const { ask } = await openServerRoutes({ full: child('conformance-server', [], { env: { API_KEY: SECRET } }) })
+  const { definition } = (await ask<TriedTool>('GET', '/full/tools/json_schema_2020_12_tool')).json
+  const args = { name: SECRET, address: { street: SECRET, city: 'x' } }
+  const said = [
+    await ask('POST', '/full/resource', { uri: `test://template/${SECRET}/data` }),
+    await ask('POST', '/full/prompt', {
+      name: 'test_prompt_with_arguments',
+      arguments: { arg1: SECRET, arg2: `${'x'.repeat(30)}${SECRET}` }
+    }),
+    await ask('POST', '/full/call', { tool: 'json_schema_2020_12_tool', args, definition, isConfirmed: true })
+  ]
+  for (const { status, text } of said) {
+    expect([status, text]).toEqual([200, expect.stringContaining('[secret]')])
+    expect(text).not.toContain(SECRET)
+  }
+})
+
+// Checked: if the names of our settings are not passed to the credentials, the server starts with the admin token.
+it('starts no server that would get a token of this instance', async () => {
+  const env = { KEY: ['$', '{env:ADMIN_TOKEN}'].join('') }
+  const tokens = { ADMIN_TOKEN: 'admin-1234567890' }
+  const { gateway } = await openServerRoutes({ greedy: child('steady', [], { env }) }, '', tokens)
+  const { connections } = await gateway.core()
+  const caller = { owner: 'local', door: 'stdio' } as const
+  const start = connections.test('greedy', { caller, signal: new AbortController().signal })
+  await expect(start).rejects.toThrow('"greedy" could not be started')
 })

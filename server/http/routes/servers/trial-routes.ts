@@ -15,7 +15,7 @@ interface TrialRoutesOptions {
   refuseOther: Check
 }
 
-/** What an administrator looks at and tries on a server. Most of it starts the server. */
+/** Routes with which an administrator inspects and tries a server. Most of them start it. */
 export function registerTrialRoutes(server: FastifyInstance, options: TrialRoutesOptions): void {
   const { servers, ownerOf, whileOpen, checkAdmin, refuseOther } = options
   const change = { onRequest: checkAdmin, preHandler: refuseOther }

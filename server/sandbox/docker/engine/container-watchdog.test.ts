@@ -8,7 +8,7 @@ import { silentLogger } from '../../../lib/logger.ts'
 import { createEngineProxy } from '../../engine-proxy/engine-proxy.ts'
 import { CHILD_APP, LABEL } from './container-spec.ts'
 
-// Seen to fail with the instance's label alone: the proxy lists nothing for who does not say that the containers are ours.
+// Seen to fail with the instance's label alone: the proxy lists nothing unless the filter also names our label.
 it('removes the containers of a process that ended, through the engine proxy too, and tries again where the engine fails', async () => {
   const dir = temporaryFolder()
   const [engineSocket, socketPath] = [join(dir, 'engine.sock'), join(dir, 'proxy.sock')]

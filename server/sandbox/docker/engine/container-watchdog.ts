@@ -29,7 +29,7 @@ const listIn = (text) => {
 }
 const filters = encodeURIComponent(JSON.stringify({ label: JSON.parse(labels) }))
 const sweep = () => ask('GET', '/containers/json?all=1&filters=' + filters, (text) => {
-  // Of an engine that fails it is an error, or nothing; the second time may go better.
+  // An engine that fails answers with an error or nothing, so the list is empty. The second sweep may succeed.
   for (const { Id } of listIn(text)) ask('DELETE', '/containers/' + Id + '?force=1&v=1')
 })
 sweep()

@@ -3,7 +3,7 @@ import { StringDecoder } from 'node:string_decoder'
 import { AppError, messageOf } from '../../../lib/errors.ts'
 
 export interface EngineJob {
-  /** What the job waits for, as it appears in messages: "the engine to pull debian:bookworm-slim". */
+  /** Name of the awaited work, as it appears in messages: "the engine to pull debian:bookworm-slim". */
   what: string
   /** Cancel the job if the engine sends nothing for this long. */
   quietMs: number

@@ -42,7 +42,7 @@ function refusal(error: ProtocolError): AppError {
     return new AppError('invalid', 'result_too_large', 'The result is larger than 8 MB: ask for a smaller part of it.')
   }
   if (error.code === FILTER_ERROR.answerUnreadable) {
-    return new AppError('unavailable', 'answer_invalid', 'The sandbox sent an answer that can not be read.')
+    return new AppError('unavailable', 'answer_invalid', "The sandbox sent an answer that can't be read.")
   }
   if (error.code === ProtocolErrorCode.InvalidParams) return new AppError('invalid', 'call_refused', text)
   return new AppError('unavailable', 'call_failed', `The server in the sandbox failed: ${text}`)
@@ -54,7 +54,7 @@ function targetChanged(target: unknown): AppError {
     const message = 'The path no longer leads to what was approved; nothing was done.'
     return new AppError('conflict', 'target_changed', message, { details: { target: readTarget(target) } })
   } catch {
-    return new AppError('unavailable', 'answer_invalid', 'The sandbox sent an answer that can not be read.')
+    return new AppError('unavailable', 'answer_invalid', "The sandbox sent an answer that can't be read.")
   }
 }
 

@@ -43,6 +43,29 @@ describe('DockerStreamTransport: ids', () => {
     await transport.close()
   })
 
+  it('sends content as it is, directly behind its line', async () => {
+    const { transport, theirs } = await openTransport()
+    const sent: Buffer[] = []
+    theirs.on('data', (chunk: Buffer) => sent.push(chunk))
+    const content = Buffer.from('\n{"jsonrpc":"2.0"}\n\xff', 'latin1')
+    await Promise.all([transport.send(request(0, { content, entries: [] })), transport.send(request(1))])
+    await vi.waitFor(() => expect(Buffer.concat(sent).toString('latin1')).toContain('"id"'))
+    const all = Buffer.concat(sent)
+    const end = all.indexOf(10) + 1
+    expect(JSON.parse(all.subarray(0, end).toString()).params).toEqual({ entries: [], contentBytes: content.length })
+    expect(all.subarray(end, end + content.length)).toEqual(content)
+    await vi.waitFor(() =>
+      expect(
+        Buffer.concat(sent)
+          .subarray(end + content.length)
+          .toString()
+      ).toMatch(/^{.*}\n$/)
+    )
+    const large = request(2, { content: Buffer.alloc(9 * 2 ** 20) })
+    await expect(transport.send(large)).rejects.toMatchObject({ code: 'message_too_large' })
+    await transport.close()
+  })
+
   // Checked: with ids that count up, the forged answer is believed.
   it('never believes a guessed, numeric, missing or second answer', async () => {
     const { transport, received, theirs, requests } = await openTransport()
@@ -261,7 +284,7 @@ describe('DockerStreamTransport: bounds', () => {
     await transport.close()
   })
 
-  it('tells at once whoever waits for an answer nested beyond reason', async () => {
+  it('fails the waiting call at once if its answer is nested too deeply', async () => {
     const { transport, received, theirs, requests } = await openTransport()
     await transport.send(request(0))
     const { id } = await requests()
@@ -352,7 +375,7 @@ describe('DockerStreamTransport under the SDK', () => {
 setFlagsFromString('--expose-gc')
 const collectGarbage: () => void = runInNewContext('gc')
 
-/** What is really held, in bytes. */
+/** Memory in use after a garbage collection, in bytes. */
 function memory(): number {
   collectGarbage()
   const { heapUsed, external } = process.memoryUsage()

@@ -7,6 +7,7 @@ import type { Duplex } from 'node:stream'
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
 import { MAX_LINE_BYTES } from '../../../../workspace-server/protocol.ts'
 import { AppError, messageOf } from '../../../lib/errors.ts'
+import { isRecord } from '../../../lib/is-record.ts'
 import type { Logger } from '../../../lib/logger.ts'
 import { ByteTail } from '../../../lib/streams/byte-tail.ts'
 import { StreamDemuxer } from '../engine/stream-demuxer.ts'
@@ -17,6 +18,7 @@ const STDERR_TAIL_BYTES = 64 * 1024
 const MAX_QUEUED_MESSAGES = 512
 const MAX_QUEUED_BYTES = 4 * MAX_LINE_BYTES
 const CLOSE_GRACE_MS = 250
+const NO_CONTENT = new Uint8Array()
 
 export interface TransportOptions {
   logger: Logger
@@ -96,7 +98,8 @@ export class DockerStreamTransport implements Transport {
     const outgoing = this.#ids.outgoing(message)
     if (outgoing === null) return
     try {
-      await this.#write(Buffer.from(`${JSON.stringify(outgoing)}\n`))
+      const { line, content } = framed(outgoing)
+      await this.#write(Buffer.from(`${line}\n`), content)
     } catch (error) {
       this.#ids.forget(message)
       throw error
@@ -143,22 +146,28 @@ export class DockerStreamTransport implements Transport {
     }
   }
 
-  async #write(bytes: Buffer): Promise<void> {
-    if (bytes.length - 1 > this.#maxLineBytes) {
-      throw new AppError('invalid', 'message_too_large', `A message of ${bytes.length} bytes is too large to send.`)
+  async #write(line: Buffer, content: Uint8Array): Promise<void> {
+    const bytes = line.length + content.length
+    if (line.length - 1 > this.#maxLineBytes || content.length > this.#maxLineBytes) {
+      throw new AppError('invalid', 'message_too_large', `A message of ${bytes} bytes is too large to send.`)
     }
-    if (this.#sending.size >= MAX_QUEUED_MESSAGES || this.#queuedBytes + bytes.length > MAX_QUEUED_BYTES) {
+    if (this.#sending.size >= MAX_QUEUED_MESSAGES || this.#queuedBytes + bytes > MAX_QUEUED_BYTES) {
       throw new AppError('unavailable', 'sandbox_not_reading', 'The sandbox does not read its input; try again later.')
     }
-    this.#queuedBytes += bytes.length
+    this.#queuedBytes += bytes
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.#sending.add(reject)
-    this.#stream.write(bytes, (error) => {
+    const done = (error?: Error | null) => {
       this.#sending.delete(reject)
-      this.#queuedBytes -= bytes.length
+      this.#queuedBytes -= bytes
       if (error) reject(connectionLost(error))
       else resolve()
-    })
+    }
+    if (content.length === 0) this.#stream.write(line, done)
+    else {
+      this.#stream.write(line)
+      this.#stream.write(content, done)
+    }
     await promise
   }
 
@@ -171,6 +180,15 @@ export class DockerStreamTransport implements Transport {
     if (failure instanceof AppError) this.onerror?.(failure)
     this.onclose?.()
   }
+}
+
+/** Bytes in `content` follow the line as they are; see `RestoreParams`. */
+function framed(message: Record<string, unknown>): { line: string; content: Uint8Array } {
+  const { params } = message
+  if (!isRecord(params) || !(params.content instanceof Uint8Array))
+    return { line: JSON.stringify(message), content: NO_CONTENT }
+  const { content, ...rest } = params
+  return { line: JSON.stringify({ ...message, params: { ...rest, contentBytes: content.length } }), content }
 }
 
 /** `sent: false` means that the call was never sent, so it certainly had no effect. */

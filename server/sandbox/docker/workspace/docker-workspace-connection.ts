@@ -20,6 +20,7 @@ import {
   limitsResult,
   resolveResult,
   restoreResult,
+  tidyResult,
   toolList,
   toolResult
 } from './result-schema.ts'
@@ -97,6 +98,7 @@ export function workspaceConnection(
       }
       return targets
     },
+    tidy: async () => (await request(WORKSPACE_METHODS.tidy, {}, tidyResult, quick)).isTidy,
     change: (change) => request(WORKSPACE_METHODS.change, change, fileChangeResult, files),
     ping: async () => void (await request('ping', {}, emptyResult, quick)),
     close: () => transport.close()

@@ -8,7 +8,7 @@ export interface WireError {
   data?: { code: string; target?: PathTarget }
 }
 
-/** What a line from the sandbox may be. Everything else is dropped. */
+/** The messages that a line from the sandbox may contain. All others are dropped. */
 export type Incoming =
   | { kind: 'result'; id: string; result: Record<string, unknown> }
   | { kind: 'error'; id: string; error: WireError }

@@ -19,6 +19,7 @@ const NOT_UTF8 = '\0b64:'
 
 const record = z.custom<Record<string, unknown>>(isRecord)
 const count = z.int().min(0)
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 const path = z.custom<string>(isWorkspacePath)
 const reason = z.string().transform((text) => text.slice(0, MAX_REASON_CHARS))
 const part = z.custom<unknown>(
@@ -62,7 +63,7 @@ const entry = z.discriminatedUnion('type', [
   z.object({ path, type: z.literal('dir'), mode, mtimeMs: z.number() }),
   z.object({
     ...{ path, type: z.literal('file'), mode, mtimeMs: z.number(), size: count },
-    hash: z.string().regex(/^[0-9a-f]{64}$/),
+    hash: sha256,
     data: z.string().exactOptional()
   })
 ])
@@ -87,10 +88,13 @@ export const restoreResult = z.object({
   removed: z.number().exactOptional()
 })
 
+export const tidyResult = z.object({ isTidy: z.boolean() })
+
 const target = z.object({
   path: z.string().max(MAX_PATH_CHARS).nullable(),
   is: z.enum(['new', 'file', 'folder', 'other', 'unusable']),
   bytes: z.number().exactOptional(),
+  hash: sha256.exactOptional(),
   throughLink: z.literal(true).exactOptional(),
   problem: reason.exactOptional()
 })

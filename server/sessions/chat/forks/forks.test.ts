@@ -1,7 +1,9 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { noAudit, openCall } from '../../../audit/audit.fixture.ts'
 import { AppError } from '../../../lib/errors.ts'
 import { createPolicy } from '../../../policy/approval-policy.ts'
 import { FakeConnection } from '../../../sandbox/fake-engine.ts'
+import { WorkspaceHistory } from '../../files/workspace-history.ts'
 import { type FakeSessions, fakeSessions } from '../../sandboxes/fake-sessions.ts'
 import type { SessionManager } from '../../sandboxes/session-manager.ts'
 import type { SessionsOptions } from '../../sandboxes/session-options.ts'
@@ -42,6 +44,12 @@ async function workspaceFiles(): Promise<string[]> {
   return paths
 }
 
+const upload = (text: string) =>
+  manager.run('s1', async (workspace) => {
+    const data = Buffer.from(text).toString('base64')
+    await workspace.change({ kind: 'write', path: 'a.txt', data, expected: null })
+    await workspace.saveFiles()
+  })
 const containers = () => [...sessions.engine.containers.values()]
 const typesOf = async () => (await fake.log()).map(({ type }) => type)
 const decide = async (callId: string, approved: boolean, more = {}) => {
@@ -80,7 +88,7 @@ it('discards what a call did, with the fork, and tells the model why', async () 
   await saved.close()
 })
 
-it('needs the hash of what was shown, refuses edits, and decides once', async () => {
+it('needs the hash of what was shown, and decides once', async () => {
   await open('preview', (_, step) => [step === 0 ? write('a.txt', 'x') : said('ok')])
   await fake.chat.send('s1', { text: 'go' })
   await fake.until('tool:previewed')
@@ -89,10 +97,31 @@ it('needs the hash of what was shown, refuses edits, and decides once', async ()
   const answer = { callId: 'w-a.txt', approved: true }
   await expect(fake.chat.decide('s1', answer)).rejects.toMatchObject({ code: 'stale' })
   await expect(fake.chat.decide('s1', { ...answer, hash: call?.hash })).rejects.toMatchObject({ code: 'stale' })
-  await expect(decide('w-a.txt', true, { args: { path: 'b' } })).rejects.toMatchObject({ code: 'edit_of_preview' })
   await Promise.allSettled([decide('w-a.txt', true), decide('w-a.txt', false)])
   await fake.until('turn:end')
   expect((await typesOf()).filter((type) => type === 'tool:approval_resolved')).toHaveLength(1)
+})
+
+// Checked: with the fork of the first run, both files are kept.
+it('runs an edited call in a new fork, keeps only what that did, and of an edit and a decision one counts', async () => {
+  await open('preview', (_, step) => [step === 0 ? write('a.txt', 'first') : said('ok')])
+  await fake.chat.send('s1', { text: 'go' })
+  await fake.until('tool:previewed')
+  const args = { path: 'b.txt', content: 'edited' }
+  await expect(decide('w-a.txt', false, { args })).rejects.toMatchObject({ code: 'edit_of_rejection' })
+  const { calls } = await fake.chat.transcript('s1')
+  const edits = [decide('w-a.txt', true, { args }), decide('w-a.txt', true, { args })]
+  const [first, second] = await Promise.allSettled(edits)
+  expect([first?.status, second?.status].toSorted()).toEqual(['fulfilled', 'rejected'])
+  const now = async () => (await fake.chat.transcript('s1')).calls['w-a.txt']
+  await expect.poll(async () => (await now())?.preview?.changes.files.map(({ path }) => path)).toEqual(['b.txt'])
+  expect(await workspaceFiles()).toEqual([])
+  const stale = { callId: 'w-a.txt', approved: true, hash: calls['w-a.txt']?.preview?.hash }
+  await expect(fake.chat.decide('s1', stale)).rejects.toMatchObject({ code: 'stale' })
+  await decide('w-a.txt', true)
+  await fake.until('turn:end')
+  expect(await workspaceFiles()).toEqual(['b.txt'])
+  expect(JSON.stringify(fake.requests[1]?.messages)).toContain('The user changed the arguments')
 })
 
 it('previews the calls of a step one after another, each on top of what was kept', async () => {
@@ -122,6 +151,52 @@ it('asks as usual where there is no place for a fork', async () => {
   await decide('w-a.txt', true)
   await fake.until('turn:end')
   expect(await workspaceFiles()).toEqual(['a.txt'])
+})
+
+it('asks in a review too where there is no place for a fork, and then runs the call in the workspace', async () => {
+  await open('review', (_, step) => [step === 0 ? write('a.txt', 'x') : said('ok')], { limits: { maxSessions: 1 } })
+  await fake.chat.send('s1', { text: 'go' })
+  const asked = await fake.until('tool:approval_required', ({ again }) => again !== undefined)
+  expect(asked.data).toMatchObject({ again: { reason: expect.stringContaining('could not run in a fork') } })
+  expect(asked.data).not.toHaveProperty('ahead')
+  expect(await workspaceFiles()).toEqual([])
+  await fake.chat.decide('s1', { callId: 'w-a.txt', approved: true, hash: String(asked.data.hash) })
+  await fake.until('turn:end')
+  expect(await workspaceFiles()).toEqual(['a.txt'])
+  expect(await typesOf()).not.toContain('review:opened')
+})
+
+it('records who kept, discarded, reviewed and reverted what', async () => {
+  const rows: string[] = []
+  const audit = {
+    ...noAudit,
+    begin: ({ tool, args }: { tool: string; args: unknown }) =>
+      openCall(({ outcome }) => void rows.push(`${tool} ${Object.keys(args as object)} ${outcome}`))
+  }
+  await open('preview', (_, step) => [step % 2 === 0 ? write('a.txt', `${step}`, `c${step}`) : said('ok')], { audit })
+  for (const [turnId, callId, approved] of [
+    ['t1', 'c0', true],
+    ['t2', 'c2', false]
+  ] as const) {
+    await fake.chat.send('s1', { text: 'go' })
+    await fake.until('tool:previewed', (data) => data.callId === callId)
+    await decide(callId, approved)
+    await fake.until('turn:end', (data) => data.turnId === turnId)
+  }
+  const plan = await new WorkspaceHistory(manager).revertPlan('s1', 'call:c0', 'one')
+  await fake.chat.revert('s1', { changeId: 'call:c0', scope: 'one', hash: plan.hash })
+  await fake.chat.selectMode('s1', { mode: 'review' })
+  await fake.chat.send('s1', { text: 'go' })
+  await fake.until('review:opened')
+  const { review } = await fake.chat.transcript('s1')
+  const answer = { reviewId: review?.reviewId ?? '', hash: review?.changes.hash ?? '' }
+  await fake.chat.decideReview('s1', { ...answer, accept: 'all' })
+  expect(rows.filter((row) => row.includes('_changes'))).toEqual([
+    'keep_changes callId,hash ok',
+    'discard_changes callId,hash ok',
+    'revert_changes changeId,scope,hash ok',
+    'review_changes reviewId,hash,accept ok'
+  ])
 })
 
 it('runs a call that a rule allows in the workspace', async () => {
@@ -175,15 +250,20 @@ it('overwrites nothing that the person has changed meanwhile, unless they choose
   await open('preview', (_, step) => [step === 0 ? write('a.txt', 'fork') : said('ok')])
   await fake.chat.send('s1', { text: 'go' })
   await fake.until('tool:previewed')
-  const data = Buffer.from('mine').toString('base64')
-  await manager.run('s1', async (workspace) => {
-    await workspace.change({ kind: 'write', path: 'a.txt', data, expected: null })
-    await workspace.saveFiles()
-  })
+  await upload('mine')
   await expect(decide('w-a.txt', true)).rejects.toMatchObject({ code: 'changes_conflict' })
   const [sandbox] = containers()
   expect(sandbox?.files.get('a.txt')).toBe('mine')
-  await decide('w-a.txt', true, { choices: { 'a.txt': 'fork' } })
+  const choices = { 'a.txt': 'fork' }
+  const history = new WorkspaceHistory(manager)
+  const seenNow = async () => ({ 'a.txt': (await history.changes('s1', 'call:w-a.txt')).files[0]?.conflict?.seen })
+  const shown = await seenNow()
+  // Between the look and the choice, the file is replaced.
+  await upload('mine, later')
+  await expect(decide('w-a.txt', true, { choices, seenConflicts: shown })).rejects.toMatchObject({ code: 'stale' })
+  await expect(decide('w-a.txt', true, { choices })).rejects.toMatchObject({ code: 'stale' })
+  expect(sandbox?.files.get('a.txt')).toBe('mine, later')
+  await decide('w-a.txt', true, { choices, seenConflicts: await seenNow() })
   await fake.until('turn:end')
   expect(sandbox?.files.get('a.txt')).toBe('fork')
   // The person's version is in the history.
@@ -219,7 +299,7 @@ it('applies a review only as it was shown, also if a call that was stopped has c
   await manager.hold('s1', (hold) => hold.forks.run(late, 't1'))
   await fake.chat.decideReview('s1', { ...answer, accept: 'all' })
   const applied = await fake.until('review:applied')
-  expect(applied.data).toMatchObject({ problem: expect.stringContaining('not those that you were shown') })
+  expect(applied.data).toMatchObject({ problem: expect.stringContaining('no longer those that you were shown') })
   expect(await workspaceFiles()).toEqual([])
   const again = await fake.until('review:opened', ({ reviewId }) => reviewId !== answer.reviewId)
   expect(again.data).toMatchObject({ changes: { total: 2 } })
@@ -236,6 +316,26 @@ it('stores what a stopped call has changed before its review opens', async () =>
   await fake.chat.send('s1', { text: 'go' })
   const opened = await fake.until('review:opened')
   expect(opened.data).toMatchObject({ changes: { total: 1, files: [{ path: 'a.txt' }] } })
+})
+
+// Checked: without the comparison of epochs, the changes of the first instance wait for a review that nobody opens.
+it('stores nothing of a fork after another instance has had the session', async () => {
+  await open('review', () => [said('ok')])
+  const { callTool } = FakeConnection.prototype
+  const slow = vi.spyOn(FakeConnection.prototype, 'callTool')
+  slow.mockImplementationOnce(async function (this: FakeConnection, ...call) {
+    const result = await callTool.apply(this, call)
+    await sessions.store.sessions.signOff('a')
+    const other = sessions.create('b')
+    await other.run('s1', async () => {})
+    await other.stop()
+    return result
+  })
+  const call = { callId: 'late', name: 'write_file', args: { path: 'late.txt', content: 'x' }, onOutput: () => {} }
+  await manager.hold('s1', (hold) => expect(hold.forks.run(call, 't1')).rejects.toMatchObject({ code: 'lease_lost' }))
+  const saved = await manager.openSaved('s1')
+  expect([...saved.changeSets.keys()]).toEqual([])
+  await saved.close()
 })
 
 // Checked: without the check, the call is previewed in a fork.

@@ -16,16 +16,22 @@ export class ForkEntries implements Checkpoint {
   readonly changeSets: Checkpoint['changeSets'] = new Map()
   readonly isThinned = false
   readonly #content: () => Checkpoint
-  readonly #entries: Map<string, WorkspaceEntry>
-  #base: Entries
-  /** What was at each path before the fork changed it. */
+  #entries = new Map<string, WorkspaceEntry>()
+  #base: Entries = new Map()
+  /** The entry at each path before the fork changed it. */
   readonly #before = new Map<string, WorkspaceEntry | null>()
 
   /** `content` is the session's checkpoint, and `changes` were made in an earlier fork. */
   constructor(content: () => Checkpoint, changes: readonly StoredChange[] = []) {
     this.#content = content
-    this.#base = new Map(content().entries)
+    this.rebase(changes)
+  }
+
+  /** From here on it has the files of the workspace as they are now, with these changes. */
+  rebase(changes: readonly StoredChange[]): void {
+    this.#base = new Map(this.#content().entries)
     this.#entries = new Map(this.#base)
+    this.#before.clear()
     for (const { path, before, after } of changes) {
       this.#before.set(path, before)
       if (after) this.#entries.set(path, after)
@@ -37,7 +43,7 @@ export class ForkEntries implements Checkpoint {
     return this.#entries
   }
 
-  /** What the fork changed, in the order of paths. Paths that are as they were before are left out. */
+  /** The changes of the fork, in the order of paths. Paths that are as they were before are left out. */
   get changes(): StoredChange[] {
     return [...this.#before]
       .map(([path, before]) => ({ path, before, after: this.#entries.get(path) ?? null }))
@@ -50,6 +56,18 @@ export class ForkEntries implements Checkpoint {
     if (entries.size !== this.#base.size) return false
     for (const [path, entry] of entries) if (!isSameEntry(entry, this.#base.get(path) ?? null)) return false
     return true
+  }
+
+  /** The changes that turn these files into this fork's. Times of folders don't count: every file written into one changes them. */
+  differenceFrom(files: Entries): StoredChange[] {
+    const different: StoredChange[] = []
+    for (const [path, after] of this.#entries) {
+      const before = files.get(path) ?? null
+      const isSameTime = after.type === 'dir' || before?.mtimeMs === after.mtimeMs
+      if (!isSameTime || !isSameEntry(before, after)) different.push({ path, before, after })
+    }
+    for (const [path, before] of files) if (!this.#entries.has(path)) different.push({ path, before, after: null })
+    return different
   }
 
   /** The changes are in the workspace now: from here on the fork is a copy of it. */
@@ -79,6 +97,10 @@ export class ForkEntries implements Checkpoint {
 
   read(hash: string, chunkBytes: number): AsyncIterable<Uint8Array> {
     return this.#content().read(hash, chunkBytes)
+  }
+
+  readSmall(hashes: readonly string[]): ReturnType<Checkpoint['readSmall']> {
+    return this.#content().readSmall(hashes)
   }
 
   async close(): Promise<void> {}

@@ -1,39 +1,42 @@
 /**
- * What runs in a session's fork, and what becomes of it. Every change set is stored before anyone hears of it, and applied under its own
+ * Runs work in a session's fork, and applies its changes or not. Every change set is stored before anyone hears of it, and applied under its own
  * id: after a crash the same step can be repeated, and changes the workspace once or not at all.
  */
-import type { ChangeSummary, ConflictChoices } from '../../../../contract/effects/change-set.ts'
+import type { ChangeSummary } from '../../../../contract/effects/change-set.ts'
 import type { VersionAbout } from '../../../../contract/effects/effect-replies.ts'
 import type { EventData } from '../../../../contract/events.ts'
 import { boundContent } from '../../../calls/bound-content.ts'
 import { AppError } from '../../../lib/errors.ts'
 import type { ToolResult } from '../../../sandbox/port.ts'
 import type { Checkpoint, StoredChangeSet } from '../../../storage/checkpoint-store.ts'
+import { leaseLost } from '../../../storage/store-errors.ts'
 import { partOf, summaryOf } from '../../changes/changed-files.ts'
+import type { Resolution } from '../../changes/plan-changes.ts'
 import type { LiveSession } from '../live-session.ts'
+import { notKeptText } from '../restoring/not-kept-text.ts'
 import { journal, moreOf, TOOL_TIMEOUT_MS, type ToolCall } from '../run-sandbox-tool.ts'
-import type { Fork } from './session-fork.ts'
+import { type Fork, hasLeftRunning } from './session-fork.ts'
 
-export type Previewed = Pick<EventData<'tool:previewed'>, 'changes' | 'result'>
+export type Previewed = Pick<EventData<'tool:previewed'>, 'changes' | 'result' | 'durationMs' | 'leftRunning'>
 
 interface StoredReview {
   reviewId: string
   changes: ChangeSummary
 }
 
-/** What was decided on a review. */
-type ReviewChoice = Pick<EventData<'review:resolved'>, 'reviewId' | 'hash' | 'accept' | 'choices'>
+/** The decision on a review. */
+type ReviewChoice = Pick<EventData<'review:resolved'>, 'reviewId' | 'hash' | 'accept' | 'choices' | 'seenConflicts'>
 
 export interface ForkedWork {
-  /** The call whose preview the open fork has, if any. */
-  readonly previewed: string | undefined
+  /** The calls with a preview in the open fork, or with stored changes that wait for a decision, as far as the sandbox is open here. */
+  readonly previewed: string[]
   /** Runs a call in a fork and stores what it did as an open change set. */
   preview(call: ToolCall): Promise<Previewed>
   /**
    * Puts the changes of a preview into the workspace, if they are those that were shown. Can be repeated. Returns undefined if there
    * were none.
    */
-  keep(callId: string, shown: ChangeSummary | undefined, choices?: ConflictChoices): Promise<ChangeSummary | undefined>
+  keep(callId: string, shown: ChangeSummary | undefined, resolution?: Resolution): Promise<ChangeSummary | undefined>
   /** Ends the fork, and forgets the changes of previews that were not kept. */
   discard(): Promise<void>
   /** Runs a call of a turn that is reviewed later, and records it in the event log. */
@@ -56,11 +59,12 @@ export function forkedWork(session: LiveSession, checkRunning: () => void): Fork
   }
   return {
     get previewed() {
-      const { purpose } = session.fork
-      return purpose?.startsWith(CALL) ? purpose.slice(CALL.length) : undefined
+      const { fork, sandbox } = session
+      const stored = sandbox.state === 'running' ? openSets(sandbox.saved, CALL) : []
+      return [fork.purpose ?? '', ...stored].flatMap((id) => (id.startsWith(CALL) ? [id.slice(CALL.length)] : []))
     },
     preview: (call) => guarded(() => preview(session, call)),
-    keep: (callId, shown, choices) => guarded(() => keep(session, callId, shown, choices)),
+    keep: (callId, shown, resolution) => guarded(() => keep(session, callId, shown, resolution)),
     discard: () => discard(session),
     run: (call, turnId) => guarded(() => runForReview(session, call, turnId)),
     review: () => guarded(() => storedReview(session)),
@@ -71,14 +75,19 @@ export function forkedWork(session: LiveSession, checkRunning: () => void): Fork
 
 async function preview(session: LiveSession, { callId, times: _, name, args, ...rest }: ToolCall): Promise<Previewed> {
   const id = `${CALL}${callId}`
+  // It has run before, and was edited or could not be kept. Nothing of that may be in what it does now.
+  if (session.fork.purpose === id) await session.fork.close()
   try {
     const fork = await openFork(session, () => id, rest.signal)
-    const result = await fork.connection.callTool(name, args, { ...rest, timeoutMs: TOOL_TIMEOUT_MS })
+    const began = performance.now()
+    const result = await fork.call(name, args, { ...rest, timeoutMs: TOOL_TIMEOUT_MS })
+    const durationMs = Math.round(performance.now() - began)
     checkTampered(fork)
     rest.signal?.throwIfAborted()
     const changes = await store(session, fork, { by: 'call', callId })
     const content = boundContent(await session.events.keepImages(result.content))
-    return { changes, result: { isError: result.isError === true, content: [...content], ...moreOf(name, result) } }
+    const shown = { isError: result.isError === true, content: [...content], ...moreOf(name, result) }
+    return { changes, result: shown, durationMs, ...leftRunning(result) }
   } catch (error) {
     // It may have changed files that nobody will see.
     await session.fork.close()
@@ -90,7 +99,7 @@ async function keep(
   session: LiveSession,
   callId: string,
   shown: ChangeSummary | undefined,
-  choices?: ConflictChoices
+  resolution: Resolution = {}
 ): Promise<ChangeSummary | undefined> {
   const id = `${CALL}${callId}`
   await session.openSandbox()
@@ -98,7 +107,7 @@ async function keep(
   if (!shown || (!set && shown.total === 0)) return undefined
   if (!set) throw notAsShown()
   checkShown(set, shown.hash)
-  return apply(session, set, { by: 'call', callId }, choices)
+  return apply(session, set, { by: 'call', callId }, resolution)
 }
 
 async function discard(session: LiveSession): Promise<void> {
@@ -116,20 +125,22 @@ async function runForReview(session: LiveSession, call: ToolCall, turnId: string
   )
   const about: VersionAbout = { by: 'review', reviewId: fork.purpose.slice(REVIEW.length) }
   const run = async () => {
-    const result = await fork.connection
-      .callTool(name, args, { ...rest, timeoutMs: TOOL_TIMEOUT_MS })
-      .catch(async (error) => {
-        // What it has written until then is reviewed too, so it is stored before the review opens.
-        if (fork.connection.isOpen) await store(session, fork, about).catch(() => session.fork.close())
-        throw error
-      })
+    const result = await fork.call(name, args, { ...rest, timeoutMs: TOOL_TIMEOUT_MS }).catch(async (error) => {
+      // Files that it has written until then are reviewed too, so they are stored before the review opens.
+      if (fork.connection.isOpen) await store(session, fork, about).catch(() => session.fork.close())
+      throw error
+    })
     if (fork.connection.isTampered) await session.fork.close()
     checkTampered(fork)
     const changes = await store(session, fork, about)
-    const more = { ...moreOf(name, result), isForked: true as const, ...(changes.total > 0 && { changes }) }
-    return { ...result, more }
+    const made = { isForked: true as const, ...(changes.total > 0 && { changes }), ...leftRunning(result) }
+    return { ...result, more: { ...moreOf(name, result), ...made } }
   }
   return journal(session, callId, run, { times })
+}
+
+function leftRunning(result: ToolResult): { leftRunning?: true } {
+  return hasLeftRunning(result) ? { leftRunning: true } : {}
 }
 
 async function storedReview(session: LiveSession): Promise<StoredReview | undefined> {
@@ -143,7 +154,7 @@ async function storedReview(session: LiveSession): Promise<StoredReview | undefi
 }
 
 async function applyReview(session: LiveSession, choice: ReviewChoice): Promise<ChangeSummary | undefined> {
-  const { reviewId, hash, accept, choices } = choice
+  const { reviewId, hash, accept, choices, seenConflicts: seen } = choice
   const id = `${REVIEW}${reviewId}`
   await session.openSandbox()
   const set = session.sandbox.saved.changeSets.get(id)
@@ -151,7 +162,7 @@ async function applyReview(session: LiveSession, choice: ReviewChoice): Promise<
   if (!set) return undefined
   checkShown(set, hash)
   const accepted = accept === 'all' ? set.changes : accept === 'none' ? [] : partOf(set.changes, accept)
-  return apply(session, { ...set, changes: accepted }, { by: 'review', reviewId }, choices)
+  return apply(session, { ...set, changes: accepted }, { by: 'review', reviewId }, { choices, seen })
 }
 
 async function reopenReview(session: LiveSession, reviewId: string): Promise<StoredReview | undefined> {
@@ -172,7 +183,7 @@ function checkShown(set: StoredChangeSet, hash: string): void {
 }
 
 function notAsShown(): AppError {
-  return new AppError('conflict', 'stale', 'The changes are not those that you were shown; look again.')
+  return new AppError('conflict', 'stale', 'The changes are no longer those that you were shown; look again.')
 }
 
 /** Applies an open set under its own id, which makes it a version. One that is a version already was applied before a crash. */
@@ -180,11 +191,12 @@ async function apply(
   session: LiveSession,
   { id, kind, changes }: StoredChangeSet,
   about: VersionAbout,
-  choices: ConflictChoices | undefined
+  { choices, seen = {} }: Resolution
 ): Promise<ChangeSummary | undefined> {
   const { sandbox } = session
   const known = kind === 'version' ? sandbox.saved.changeSets.get(id) : undefined
-  const version = known ?? (await sandbox.applyChanges({ changes, choices, version: { id, about } }))
+  const version =
+    known ?? (await sandbox.applyChanges({ changes, resolution: { choices, seen }, version: { id, about } }))
   if (!version) await sandbox.exclusively((checkpoint) => dropSets(checkpoint, [id]))
   session.fork.settle(id)
   return version ? summaryOf(version) : undefined
@@ -205,7 +217,10 @@ async function openFork(
     const purpose = purposeOf(sandbox.saved)
     const open = purpose.startsWith(REVIEW) ? sandbox.saved.changeSets.get(purpose) : undefined
     signal?.throwIfAborted()
-    return session.fork.open({ epoch, purpose, changes: open?.changes ?? [], checkpoint: () => session.sandbox.saved })
+    const wish = { epoch, purpose, changes: open?.changes ?? [], checkpoint: () => session.sandbox.saved }
+    const fork = await session.fork.open(wish)
+    signal?.throwIfAborted()
+    return fork
   })
 }
 
@@ -213,8 +228,12 @@ async function openFork(
 async function store(session: LiveSession, fork: Fork, about: VersionAbout): Promise<ChangeSummary> {
   const { purpose: id } = fork
   await session.openSandbox()
+  // Another instance had the session meanwhile and has gone on without these changes.
+  if (session.epoch !== fork.epoch) throw leaseLost()
   return session.sandbox.exclusively(async (checkpoint) => {
-    const changes = await fork.diff()
+    const { changes, skipped } = await fork.diff()
+    const left = notKeptText('Not among the changes that you decide on', skipped)
+    if (left !== undefined) await session.events.notice('files_not_kept', left, fork.epoch)
     const set: StoredChangeSet = { id, kind: 'open', at: Date.now(), about, changes }
     const isEmpty = changes.length === 0
     const drop = [...openSets(checkpoint, CALL), ...(isEmpty && checkpoint.changeSets.has(id) ? [id] : [])]

@@ -7,7 +7,7 @@ export function noForks(): ForkedWork {
     throw new AppError('unavailable', 'fork_failed', 'There are no forks in this test.')
   }
   return {
-    previewed: undefined,
+    previewed: [],
     preview: refuse,
     keep: refuse,
     discard: async () => {},

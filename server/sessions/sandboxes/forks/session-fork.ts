@@ -3,8 +3,9 @@
  * most one, on the instance that holds its lease. It is bound to nothing in the store: what it did is in the checkpoint as an open
  * change set, and a fork that is lost is built again from the workspace and that set.
  */
+import type { ChangesResult } from '../../../../workspace-server/protocol.ts'
 import { AppError, messageOf } from '../../../lib/errors.ts'
-import type { WorkspaceConnection } from '../../../sandbox/port.ts'
+import type { CallOptions, ToolResult, WorkspaceConnection } from '../../../sandbox/port.ts'
 import type { Checkpoint, StoredChange } from '../../../storage/checkpoint-store.ts'
 import type { SandboxContext } from '../session-sandbox.ts'
 import { claimWarm, openFresh } from '../warm-pool.ts'
@@ -26,6 +27,10 @@ export class Fork {
   readonly entries: ForkEntries
   purpose: string
   readonly #files: WorkspaceFiles
+  /** Whether a call may have left processes running, which may have changed files since. */
+  #mayRun = false
+  /** Since the last call. Resolves to false if something of earlier calls is left outside of the files. */
+  #tidied: Promise<boolean> | undefined = Promise.resolve(true)
 
   constructor(connection: WorkspaceConnection, { epoch, purpose, changes, checkpoint }: ForkWish) {
     this.connection = connection
@@ -42,31 +47,76 @@ export class Fork {
       throw new AppError('unavailable', 'fork_failed', `The fork could not get ${first.path}: ${first.reason}.`)
   }
 
-  /** Everything that it has changed. The content is in the checkpoint, and is lost unless the next commit names it. */
-  async diff(): Promise<StoredChange[]> {
-    await this.#files.sync()
-    return this.entries.changes
+  async call(name: string, args: Record<string, unknown>, options: CallOptions): Promise<ToolResult> {
+    const wasRunning = this.#mayRun
+    this.#mayRun = true
+    this.#tidied = undefined
+    const result = await this.connection.callTool(name, args, options)
+    this.#mayRun = wasRunning || hasLeftRunning(result)
+    return result
   }
 
-  fits({ epoch, purpose }: ForkWish, workspace: Checkpoint): boolean {
+  /** Its changes are in the workspace now. Processes and temporary files of its calls are not, so they end here. */
+  settle(): void {
+    this.entries.settle()
+    void this.#tidy()
+  }
+
+  #tidy(): Promise<boolean> {
+    this.#tidied ??= this.connection.tidy().catch(() => false)
+    return this.#tidied
+  }
+
+  /** Everything that it has changed. The content is in the checkpoint, and is lost unless the next commit names it. */
+  async diff(): Promise<{ changes: StoredChange[]; skipped: ChangesResult['skipped'] }> {
+    const skipped = await this.#files.sync()
+    return { changes: this.entries.changes, skipped }
+  }
+
+  /** Whether nothing that waits for a decision would be mixed with this wish. */
+  mayServe({ epoch, purpose }: ForkWish): boolean {
     const { connection, entries } = this
     if (!connection.isOpen || connection.isTampered || this.epoch !== epoch) return false
-    return entries.isBasedOn(workspace.entries) && (this.purpose === purpose || entries.changes.length === 0)
+    return this.purpose === purpose || entries.changes.length === 0
   }
+
+  /** If the workspace has changed, writes the differences, which is much less than all files. Returns how many there were. */
+  async follow({ checkpoint, changes, purpose }: ForkWish): Promise<number> {
+    const isForAnother = purpose !== this.purpose
+    if (isForAnother && !(await this.#tidy()))
+      throw new AppError('unavailable', 'fork_failed', 'Something of earlier calls is left in the fork.')
+    const isAsItWas = !(isForAnother && this.#mayRun)
+    if (isForAnother) this.#mayRun = false
+    if (isAsItWas && this.entries.isBasedOn(checkpoint().entries)) return 0
+    // Processes that still run in the fork, or ran until now, may have written since.
+    await this.#files.sync()
+    const has = this.entries.entries
+    this.entries.rebase(changes)
+    const different = this.entries.differenceFrom(has)
+    await this.#files.write(different, has)
+    return different.length
+  }
+}
+
+export function hasLeftRunning({ structuredContent }: ToolResult): boolean {
+  return structuredContent?.leftRunning === true
 }
 
 export class SessionFork {
   readonly #sessionId: string
   readonly #context: SandboxContext
   #fork: Fork | undefined
+  /** The removal of the previous fork. */
+  #leaving: Promise<void> | undefined
 
   constructor(sessionId: string, context: SandboxContext) {
     this.#sessionId = sessionId
     this.#context = context
   }
 
+  /** Also while its container is being removed. */
   get isOpen(): boolean {
-    return this.#fork !== undefined
+    return this.#fork !== undefined || this.#leaving !== undefined
   }
 
   /** The change set that the open fork works on. */
@@ -84,15 +134,19 @@ export class SessionFork {
 
   /** The caller holds the session's lock and has just synced the workspace. */
   async open(wish: ForkWish): Promise<Fork> {
-    if (this.#fork?.fits(wish, wish.checkpoint())) {
-      this.#fork.purpose = wish.purpose
-      return this.#fork
-    }
-    await this.close()
+    const open = await this.#followed(wish)
+    if (open) return open
+    // Removing it takes longer than opening the next one.
+    await this.#leaving
+    void this.#letGo()
     const { places, deps } = this.#context
-    await places.reserveFork(this.#sessionId)
+    const began = performance.now()
+    const refused = (error: unknown) => {
+      deps.forked?.({ ms: performance.now() - began, error })
+      throw error
+    }
+    await places.reserveFork(this.#sessionId).catch(refused)
     try {
-      const began = performance.now()
       const fork = await this.#create(wish)
       this.#fork = fork
       const { containerId } = fork.connection
@@ -101,10 +155,30 @@ export class SessionFork {
         { sessionId: this.#sessionId, containerId, files: fork.entries.entries.size, ms },
         'Fork opened.'
       )
+      deps.forked?.({ ms })
       return fork
     } catch (error) {
       places.releaseFork(this.#sessionId)
-      throw error
+      return refused(error)
+    }
+  }
+
+  /** The fork that is there, in step with the workspace. Undefined if it is of no use for this wish. */
+  async #followed(wish: ForkWish): Promise<Fork | undefined> {
+    const fork = this.#fork
+    if (!fork?.mayServe(wish)) return undefined
+    const { logger } = this.#context.deps
+    const began = performance.now()
+    const about = { sessionId: this.#sessionId, containerId: fork.connection.containerId }
+    try {
+      const changed = await fork.follow(wish)
+      fork.purpose = wish.purpose
+      const ms = Math.round(performance.now() - began)
+      if (changed > 0) logger.info({ ...about, changed, ms }, 'Fork brought up to date.')
+      return fork
+    } catch (error) {
+      logger.warn({ ...about, err: error }, `A fork is replaced: ${messageOf(error)}`)
+      return undefined
     }
   }
 
@@ -122,17 +196,26 @@ export class SessionFork {
     }
   }
 
-  /** What it changed is in the workspace now, so it may serve as the next fork. */
+  /** Its changes are in the workspace now, so it may serve as the next fork. */
   settle(purpose: string): void {
-    if (this.#fork?.purpose === purpose) this.#fork.entries.settle()
+    if (this.#fork?.purpose === purpose) this.#fork.settle()
   }
 
   async close(): Promise<void> {
+    await this.#letGo()
+  }
+
+  /** It is gone for us at once; resolves when its container is removed, and the one before. */
+  #letGo(): Promise<void> | undefined {
     const fork = this.#fork
-    if (!fork) return
+    if (!fork) return this.#leaving
     this.#fork = undefined
     this.#context.places.releaseFork(this.#sessionId)
-    await this.#remove(fork.connection)
+    const leaving = Promise.all([this.#leaving, this.#remove(fork.connection)]).then(() => {
+      if (this.#leaving === leaving) this.#leaving = undefined
+    })
+    this.#leaving = leaving
+    return leaving
   }
 
   async #remove(connection: WorkspaceConnection): Promise<void> {

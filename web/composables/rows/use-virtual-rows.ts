@@ -13,6 +13,12 @@ interface Options {
   estimate: (index: number) => number
   /** Rows that someone may be about to click: the first visible one stays in place. */
   held: () => readonly (string | number)[]
+  /** While this is true, every drawn row stays drawn: one of them may have opened a dialog. */
+  isPinned: () => boolean
+}
+interface Range {
+  start: number
+  end: number
 }
 const OVERSCAN_PX = 600
 const AT_END_PX = 32
@@ -20,7 +26,7 @@ const AT_END_PX = 32
 const INTENT_MS = 1000
 const INTENTS = ['wheel', 'touchmove', 'keydown', 'pointerdown']
 
-export function useVirtualRows({ scroller, content, keys, estimate, held }: Options) {
+export function useVirtualRows({ scroller, content, keys, estimate, held, isPinned }: Options) {
   const heights = new Map<string | number, number>()
   const measured = ref(0)
   const top = ref(0)
@@ -41,10 +47,12 @@ export function useVirtualRows({ scroller, content, keys, estimate, held }: Opti
     return result
   })
   const total = computed(() => offsets.value.at(-1) ?? 0)
-  const range = computed(() => {
+  const range = computed((before?: Range): Range => {
     const last = offsets.value.length - 1
     const start = Math.max(0, firstAfter(offsets.value, top.value - OVERSCAN_PX) - 1)
-    return { start, end: Math.min(last, firstAfter(offsets.value, top.value + viewport.value + OVERSCAN_PX)) }
+    const end = Math.min(last, firstAfter(offsets.value, top.value + viewport.value + OVERSCAN_PX))
+    if (!before || !isPinned()) return { start, end }
+    return { start: Math.min(start, before.start), end: Math.max(end, Math.min(last, before.end)) }
   })
   const before = computed(() => offsets.value[range.value.start] ?? 0)
   const after = computed(() => total.value - (offsets.value[range.value.end] ?? 0))

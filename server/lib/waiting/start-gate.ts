@@ -1,4 +1,4 @@
-/** Limits how many servers start at once; the others wait in a queue. If fifty processes start together, none is ready in time. */
+/** Limits how many jobs run at once; the others wait in a queue. If fifty processes start together, none is ready in time. */
 export class StartGate {
   readonly #width: number
   readonly #waiting: (() => void)[] = []

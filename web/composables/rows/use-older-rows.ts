@@ -1,7 +1,7 @@
 import { nextTick, type Ref, watch } from 'vue'
-import { type Target, usePlace } from '../stores/place.ts'
-import { useSession } from '../stores/session.ts'
-import { typing } from './page-typing.ts'
+import { type Target, usePlace } from '../../stores/place.ts'
+import { useSession } from '../../stores/session.ts'
+import { typing } from '../page-typing.ts'
 import type { useVirtualRows } from './use-virtual-rows.ts'
 
 const OLDER_FROM_PX = 400

@@ -1,0 +1,102 @@
+/**
+ * What the model is told about the workspace with the person's next message: changes that the person made, and, after a rewind, what the
+ * calls that were taken back have left behind. If a message with such a note is taken back, the one that follows tells it again.
+ */
+import type { ChangedFile, ChangeSummary } from '../../contract/effects/change-set.ts'
+import type { EventData, SessionEvent } from '../../contract/events.ts'
+import { type FileChange, filesChangedNote } from '../../contract/file-changes.ts'
+
+const MAX_NAMED = 30
+const MAX_PATH_CHARS = 200
+
+/** A change of the workspace that the model knows about: made by one of its calls, or by a review of them. */
+interface Claim {
+  seq: number
+  changeId: string
+  paths: string[]
+  /** Files beyond those that the event lists. */
+  others: number
+}
+/** A change by the person. `undoes`: the seq of the change that it reverts, if that is known. */
+interface Told {
+  change: FileChange
+  undoes?: number | undefined
+}
+interface Notes {
+  changes: Told[]
+  left: Claim[]
+}
+
+/** By the `seq` of the message that tells it. */
+export function workspaceNotes(events: readonly SessionEvent[]): Map<number, string> {
+  let told: (Notes & { seq: number })[] = []
+  let claims: Claim[] = []
+  let next: Notes = { changes: [], left: [] }
+  for (const { type, seq, data } of events) {
+    if (type === 'session:notice') next.changes.push(...(data.files ?? []).map((change) => ({ change })))
+    if ((type === 'tool:result' && !data.isForked) || type === 'review:applied')
+      claims.push(...(data.changes ? [claimOf(data.changes, seq)] : []))
+    if (type === 'files:reverted') {
+      const reverted = claims.find(({ changeId }) => changeId === data.of)
+      const undone = claims.filter((claim) => isUndone(claim, data, reverted))
+      claims = claims.flatMap((claim) => (undone.includes(claim) ? without(claim, data.changes.files) : [claim]))
+      next.left = next.left.flatMap((claim) => without(claim, data.changes.files))
+      next.changes.push(...data.changes.files.map((file) => ({ change: revertedFile(file), undoes: reverted?.seq })))
+    }
+    if (type === 'history:rewound') {
+      const again = told.filter((each) => each.seq >= data.from)
+      told = told.filter((each) => each.seq < data.from)
+      // The model no longer knows of the change, so undoing it is no news.
+      const changes = [...again.flatMap((each) => each.changes), ...next.changes].filter(
+        ({ undoes }) => undoes === undefined || undoes < data.from
+      )
+      const left = [
+        ...again.flatMap((each) => each.left),
+        ...next.left,
+        ...claims.filter((claim) => claim.seq >= data.from)
+      ]
+      next = { changes, left }
+      claims = claims.filter((claim) => claim.seq < data.from)
+    }
+    if (type !== 'user:message' || (next.changes.length === 0 && next.left.length === 0)) continue
+    told.push({ seq, ...next })
+    next = { changes: [], left: [] }
+  }
+  return new Map(told.map((each) => [each.seq, noteOf(each)]))
+}
+
+function claimOf({ changeId, total, files }: ChangeSummary, seq: number): Claim {
+  const paths = files.flatMap(({ path, from }) => (from === undefined ? [path] : [path, from]))
+  return { seq, changeId, paths, others: Math.max(0, total - files.length) }
+}
+
+/** A revert of one change undoes that one; a revert `since` a change undoes all later ones too. */
+function isUndone(claim: Claim, { of, scope }: EventData<'files:reverted'>, reverted: Claim | undefined): boolean {
+  return claim.changeId === of || (scope === 'since' && reverted !== undefined && claim.seq >= reverted.seq)
+}
+
+function without(claim: Claim, files: readonly ChangedFile[]): Claim[] {
+  const back = new Set(files.flatMap(({ path, from }) => [path, from]))
+  const paths = claim.paths.filter((path) => !back.has(path))
+  return paths.length + claim.others === 0 ? [] : [{ ...claim, paths }]
+}
+
+/** A renamed file that is back at its old place. */
+function revertedFile({ path, from }: ChangedFile): FileChange {
+  return from === undefined ? { action: 'reverted', path } : { action: 'moved', path: from, to: path }
+}
+
+function noteOf({ changes, left }: Notes): string {
+  const notes = changes.length === 0 ? [] : [filesChangedNote(changes.map(({ change }) => change))]
+  if (left.length > 0) notes.push(leftNote(left))
+  return notes.join('\n')
+}
+
+/** A file name is hostile text, so each is quoted. */
+function leftNote(left: readonly Claim[]): string {
+  const paths = [...new Set(left.flatMap((claim) => claim.paths))]
+  const named = paths.slice(0, MAX_NAMED).map((path) => JSON.stringify(path.slice(0, MAX_PATH_CHARS).toWellFormed()))
+  const others = paths.length - named.length + left.reduce((sum, claim) => sum + claim.others, 0)
+  const more = others > 0 ? ` and ${others} more` : ''
+  return `[The user took back a later part of this conversation, which you don't see. What its calls changed in the workspace is still there: ${named.join(', ')}${more}. Look at a file before you rely on it.]`
+}

@@ -1,0 +1,38 @@
+import { messageOf } from '../lib/errors.ts'
+import type { Logger } from '../lib/logger.ts'
+
+const FIRST_MS = 10 * 60_000
+const EVERY_MS = 6 * 3_600_000
+
+/** Lets a collector work now and then. A round that fails is tried again with the next one. */
+export class CollectorRounds {
+  readonly #collector: { round(): Promise<unknown> }
+  readonly #logger: Logger
+  #timer: NodeJS.Timeout | undefined
+  #isStopped = false
+
+  constructor(collector: { round(): Promise<unknown> }, logger: Logger) {
+    this.#collector = collector
+    this.#logger = logger
+  }
+
+  start(waitMs = FIRST_MS): void {
+    if (!this.#isStopped) this.#timer = setTimeout(() => void this.#round(), waitMs).unref()
+  }
+
+  /** Does not wait for a round: whatever is left is found by the next one. */
+  stop(): void {
+    this.#isStopped = true
+    clearTimeout(this.#timer)
+  }
+
+  async #round(): Promise<void> {
+    try {
+      await this.#collector.round()
+    } catch (error) {
+      if (!this.#isStopped)
+        this.#logger.warn({ err: error }, `Objects that nothing names were not looked for: ${messageOf(error)}`)
+    }
+    this.start(EVERY_MS)
+  }
+}

@@ -1,0 +1,144 @@
+import { describe, expect, it } from 'vitest'
+import { readServerJson } from './server-json.ts'
+import { entryOf } from './server-json-entry.ts'
+
+const npm = (more: object = {}, about: object = {}) => ({
+  name: 'io.github.someone/weather',
+  description: 'Weather of the world',
+  version: '1.0.2',
+  packages: [
+    { registryType: 'npm', identifier: '@some/weather', version: '1.0.2', transport: { type: 'stdio' }, ...more }
+  ],
+  ...about
+})
+const plan = (raw: object, given: Record<string, string> = {}, options = {}) =>
+  entryOf(readServerJson({ ...raw }), { given: new Map(Object.entries(given)), server: 'weather' }, options)
+
+const HOSTILE: [string, object, string][] = [
+  [
+    'the secret of another server',
+    npm({ environmentVariables: [{ name: 'A', value: `\${secret:GITHUB}` }] }),
+    `no \${`
+  ],
+  ['our environment in a default', npm({ environmentVariables: [{ name: 'A', default: `\${env:HOME}` }] }), `no \${`],
+  ['a program of its own', npm({ registryType: 'shell', identifier: 'sh' }), 'not supported'],
+  ['an option as a package', npm({ identifier: '--registry=https://evil.test' }), 'not the name of a package'],
+  ['a version that is an option', npm({ version: '1 --call x' }), 'not exact'],
+  ['another package registry', npm({ registryBaseUrl: 'https://evil.test' }), 'not the usual place'],
+  [
+    'options of the program',
+    npm({ registryType: 'pypi', identifier: 'a', runtimeArguments: [{ type: 'positional', value: '--from=x' }] }),
+    'options of uvx'
+  ],
+  [
+    'code in a variable',
+    npm({ environmentVariables: [{ name: 'NODE_OPTIONS', value: '-r /tmp/x' }] }),
+    'run something else'
+  ],
+  [
+    'a secret in its command',
+    npm({ packageArguments: [{ type: 'named', name: '--key', isSecret: true, isRequired: true }] }),
+    'is public'
+  ],
+  ['hidden characters', npm({ identifier: 'a\u202eb' }), 'visible characters'],
+  ['a second line', npm({ packageArguments: [{ type: 'positional', value: 'a\nb' }] }), 'on one line'],
+  [
+    'an address without encryption',
+    { name: 'a.b/c', remotes: [{ type: 'sse', url: 'http://example.test' }] },
+    'https://'
+  ],
+  ['a container image', npm({ registryType: 'oci', identifier: 'mcp/x' }), 'container image'],
+  ['a name that is a path', npm({}, { name: '../../x' }), 'must be like'],
+  [
+    'thousands of arguments',
+    npm({ packageArguments: Array(101).fill({ type: 'positional', value: 'a' }) }),
+    'at most 100'
+  ]
+]
+
+describe('a server.json', () => {
+  it.each([
+    ['npm', '@some/weather', ['npx', '-y', '@some/weather@1.0.2']],
+    ['pypi', 'weather-mcp', ['uvx', 'weather-mcp@1.0.2']],
+    ['nuget', 'Some.Weather', ['dnx', 'Some.Weather@1.0.2', '--yes', '--']]
+  ])('runs a package of %s in its exact version', (registryType, identifier, [command, ...args]) => {
+    expect(plan(npm({ registryType, identifier })).raw).toEqual({ command, args, description: 'Weather of the world' })
+  })
+
+  it('takes fixed arguments, defaults and given values, and names what is missing', () => {
+    const raw = npm({
+      packageArguments: [
+        { type: 'positional', value: 'start' },
+        { type: 'named', name: '--units', default: 'metric', choices: ['metric', 'imperial'] },
+        {
+          type: 'named',
+          name: '-r',
+          value: 'zone={zone}',
+          variables: { zone: { description: 'A zone', choices: ['a'] } }
+        },
+        { type: 'positional', valueHint: 'folder', description: 'Where to write', isRequired: true },
+        { type: 'named', name: '--verbose' }
+      ],
+      environmentVariables: [
+        { name: 'API_KEY', isSecret: true, isRequired: true },
+        { name: 'EXTRA_KEY', isSecret: true, description: 'For more.' },
+        { name: 'AUTH', value: 'Bearer {token}', variables: { token: { isSecret: true } } },
+        { name: 'CITY', isRequired: true },
+        { name: 'LOG', default: 'info' }
+      ]
+    })
+    expect(plan(raw).missing).toEqual([
+      { name: 'zone', description: 'A zone', choices: ['a'] },
+      { name: 'folder', description: 'Where to write', choices: [] },
+      { name: 'CITY', choices: [] }
+    ])
+    const entry = plan(raw, { zone: 'a', folder: '/tmp/w', CITY: 'Bern', '--units': 'imperial' })
+    expect(entry).toMatchObject({
+      raw: {
+        args: ['-y', '@some/weather@1.0.2', 'start', '--units=imperial', '-r', 'zone=a', '/tmp/w'],
+        // The server's name is part of the secret's name: it can't get the secret of another server.
+        env: {
+          API_KEY: `\${secret:WEATHER_API_KEY}`,
+          AUTH: `Bearer \${secret:WEATHER_TOKEN}`,
+          CITY: 'Bern',
+          LOG: 'info'
+        }
+      },
+      notes: ['"EXTRA_KEY" can be set (For more): give it with --set EXTRA_KEY=VALUE'],
+      missing: []
+    })
+    expect(() => plan(raw, { zone: 'b' })).toThrow('must be one of a')
+  })
+
+  it('reaches an address if there is no package, or if it is preferred', () => {
+    const remotes = [
+      { type: 'sse', url: 'https://example.test/sse' },
+      {
+        type: 'streamable-http',
+        url: 'https://{tenant}.example.test/mcp',
+        variables: { tenant: { description: 'Your tenant' } },
+        headers: [{ name: 'X-Key', isSecret: true, isRequired: true }]
+      }
+    ]
+    const raw = npm({}, { remotes })
+    expect(plan(raw).raw).toMatchObject({ command: 'npx' })
+    expect(plan(raw, {}, { remote: true }).missing).toMatchObject([{ name: 'tenant' }])
+    expect(plan(raw, { tenant: 'me' }, { remote: true }).raw).toEqual({
+      url: 'https://me.example.test/mcp',
+      headers: { 'X-Key': `\${secret:WEATHER_X_KEY}` },
+      description: 'Weather of the world'
+    })
+    expect(plan({ ...raw, packages: [], remotes: remotes.slice(0, 1) }).raw).toMatchObject({ type: 'sse' })
+  })
+
+  // Checked: if values are taken as they are, the first two entries refer to a secret and to a variable of this machine.
+  it.each(HOSTILE)('can not have %s', (_, raw, problem) => {
+    expect(() => plan(raw)).toThrow(problem)
+  })
+
+  it('of npm loses its options for npx', () => {
+    const { raw, notes } = plan(npm({ runtimeArguments: [{ type: 'positional', value: '--call=evil' }] }))
+    expect(raw.args).toEqual(['-y', '@some/weather@1.0.2'])
+    expect(notes).toContain('its options for npx are not taken over')
+  })
+})

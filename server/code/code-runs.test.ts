@@ -1,0 +1,96 @@
+import { afterEach, expect, it } from 'vitest'
+import { silentLogger } from '../lib/logger.ts'
+import { ApprovalInbox } from '../policy/approval-inbox.ts'
+import { fakeKeyValueStore } from '../storage/fake-key-value-store.ts'
+import { CodeRuns, type RunTimes } from './code-runs.ts'
+import { fakeEventLog } from './fake-event-log.ts'
+import { localRealm } from './local-realm.fixture.ts'
+import { ApprovalPending, type ProgramCalls } from './program-call.ts'
+
+const store = { events: fakeEventLog(), keyValues: fakeKeyValueStore() }
+const inbox = new ApprovalInbox(store.keyValues)
+const opened: CodeRuns[] = []
+const sent: unknown[] = []
+
+const calls: ProgramCalls = {
+  async run({ server, tool, args }, hooks) {
+    if (tool === 'hang')
+      await new Promise((_, reject) => hooks.signal.addEventListener('abort', () => reject(new Error())))
+    const hash = JSON.stringify(args)
+    if (tool === 'write' && !hooks.decided(hash))
+      throw new ApprovalPending({ server, tool, args, hash, asker: { door: 'stdio' } })
+    await hooks.beforeSending()
+    if (tool === 'write') sent.push(args.x)
+    return { ok: true, value: sent.length }
+  }
+}
+const local = { owner: 'local', calls }
+
+function instance(times: Partial<RunTimes> = {}, openRealm = async () => localRealm()): CodeRuns {
+  const quick = { lingerMs: 10, pollMs: 2, answerMs: 5000, leaseMs: 300, watchMs: 20, ...times }
+  const runs = new CodeRuns({ ...store, inbox, openRealm, logger: silentLogger, times: quick })
+  opened.push(runs)
+  return runs
+}
+
+const approve = async (runId: string) => {
+  for (const { id, hash, code } of await inbox.open())
+    if (code?.runId === runId) await inbox.answer(id, hash, { approved: true })
+}
+const start = (runs: CodeRuns, code: string) => runs.start({ code, timeoutMs: 20_000, owner: 'local', calls })
+
+afterEach(async () => {
+  for (const runs of opened.splice(0)) await runs.close()
+})
+
+it('continues a waiting run on another instance, once it is decided, and only for its owner', async () => {
+  const [first, second] = [instance(), instance()]
+  const runId = await start(first, 'await tools.s.write({ x: "moved" })')
+  expect(await first.report(runId, local)).toMatchObject({ status: 'waiting' })
+  await first.close()
+  await expect(second.report(runId, { owner: 'other', calls })).rejects.toMatchObject({ code: 'unknown_run' })
+  await expect(second.cancel(runId, 'other')).rejects.toMatchObject({ code: 'unknown_run' })
+  expect(await second.report(runId, local)).toMatchObject({ status: 'waiting' })
+  await approve(runId)
+  expect(await second.report(runId, local)).toMatchObject({ status: 'ended', state: { end: { ok: true } } })
+  expect(sent.filter((x) => x === 'moved')).toHaveLength(1)
+})
+
+it('continues in the process that started it without being asked', async () => {
+  const runs = instance()
+  const runId = await start(runs, 'await tools.s.write({ x: "alone" })')
+  expect(await runs.report(runId, local)).toMatchObject({ status: 'waiting' })
+  await approve(runId)
+  await expect.poll(() => sent.includes('alone')).toBe(true)
+})
+
+it('takes over a run whose instance has died', async () => {
+  const dead = instance({ leaseMs: 60 }, () => new Promise(() => {}))
+  const runId = await start(dead, '1 + 1')
+  const other = instance()
+  // The dead one no longer renews its lease.
+  await dead.close()
+  await expect.poll(async () => (await other.report(runId, local)).status).toBe('ended')
+})
+
+it('cancels a run, its calls and its cards', async () => {
+  const runs = instance()
+  const runId = await start(runs, 'await Promise.all([tools.s.hang(), tools.s.write({ x: "never" })])')
+  await expect.poll(async () => (await inbox.open()).some(({ code }) => code?.runId === runId)).toBe(true)
+  expect(await runs.cancel(runId, 'local')).toMatchObject({ state: { end: { code: 'code_cancelled' } } })
+  expect((await inbox.open()).filter(({ code }) => code?.runId === runId)).toEqual([])
+  expect(await runs.report(runId, local)).toMatchObject({ status: 'ended', state: { end: { code: 'code_cancelled' } } })
+})
+
+it('gives up a run that nobody decides about, and says so', async () => {
+  const runs = instance({ expireMs: 100, watchMs: 60_000 })
+  const runId = await start(runs, 'await tools.s.write({ x: "late" })')
+  await expect.poll(async () => (await runs.report(runId, local)).state.end).toMatchObject({ code: 'code_expired' })
+  expect((await inbox.open()).filter(({ code }) => code?.runId === runId)).toEqual([])
+})
+
+it('answers after a while that the program still runs', async () => {
+  const runs = instance({ answerMs: 20 })
+  const runId = await start(runs, 'await tools.s.hang()')
+  expect(await runs.report(runId, local)).toMatchObject({ status: 'running' })
+})

@@ -1,0 +1,319 @@
+/**
+ * The runs of programs: starts them, lets their owner poll and cancel them, and continues them after an answer or a crash. Owns who
+ * drives a run; an attempt drives it in one realm. Invariant: a run that waits for a person costs nothing but its log.
+ */
+import { createHash, randomInt, randomUUID } from 'node:crypto'
+import { CODE_LIMITS } from '../../workspace-server/code/code-protocol.ts'
+import { AppError } from '../lib/errors.ts'
+import type { Logger } from '../lib/logger.ts'
+import { wireError } from '../lib/web/wire-error.ts'
+import type { ApprovalInbox } from '../policy/approval-inbox.ts'
+import type { EventLog } from '../storage/event-log.ts'
+import type { KeyValueStore } from '../storage/key-value-store.ts'
+import type { RealmProcess } from './code-channel.ts'
+import type { ProgramCalls } from './program-call.ts'
+import { type AttemptEnd, RunAttempt } from './run-attempt.ts'
+import { RunIndex } from './run-index.ts'
+import { RunLog, type RunState, unknownRun } from './run-log.ts'
+
+export interface CodeRunsOptions {
+  events: EventLog
+  keyValues: KeyValueStore
+  inbox: ApprovalInbox
+  openRealm(signal: AbortSignal): Promise<RealmProcess>
+  logger: Logger
+  times?: Partial<RunTimes>
+}
+
+export interface RunTimes {
+  /** How long a caller waits for a run before it is told to poll. */
+  answerMs: number
+  /** How long the realm is kept while only a person is waited for. */
+  lingerMs: number
+  pollMs: number
+  /** When a run is given up that nobody decides about or asks for. */
+  expireMs: number
+  /** How long an ended run can be read. */
+  keepMs: number
+  leaseMs: number
+  /** How often this process looks whether one of its waiting runs was decided. */
+  watchMs: number
+}
+
+const DAY_MS = 86_400_000
+const DEFAULT_TIMES: RunTimes = {
+  answerMs: 45_000,
+  lingerMs: 10_000,
+  pollMs: 500,
+  expireMs: DAY_MS,
+  keepMs: DAY_MS,
+  leaseMs: 15_000,
+  watchMs: 2000
+}
+const MAX_ATTEMPTS = 3
+/** Of one owner, at the same time. */
+const MAX_RUNS = 20
+
+export interface NewRun {
+  code: string
+  timeoutMs: number
+  owner: string
+  calls: ProgramCalls
+}
+
+/** What a caller is told. */
+export interface RunReport {
+  runId: string
+  status: 'running' | 'waiting' | 'ended'
+  state: RunState
+  expiresAt: number
+}
+
+interface ActiveRun {
+  log: RunLog
+  expiresAt: number
+  stop: AbortController
+  /** Resolves when the run has ended, or waits without a realm. */
+  settled: Promise<void>
+  isWaiting: boolean
+  listeners: Set<() => void>
+  onProgress: Set<(text: string) => void>
+}
+
+export class CodeRuns {
+  readonly #options: CodeRunsOptions
+  readonly #times: RunTimes
+  readonly #index: RunIndex
+  readonly #instance = randomUUID()
+  readonly #active = new Map<string, ActiveRun>()
+  /** Runs of this process that wait for a person: nothing but a look at the inbox now and then. */
+  readonly #watched = new Map<string, NodeJS.Timeout>()
+  #isClosed = false
+
+  constructor(options: CodeRunsOptions) {
+    this.#options = options
+    this.#times = { ...DEFAULT_TIMES, ...options.times }
+    this.#index = new RunIndex(options.keyValues)
+  }
+
+  async start({ code, timeoutMs, owner, calls }: NewRun): Promise<string> {
+    if (code.length > CODE_LIMITS.codeChars)
+      throw new AppError('invalid', 'invalid_request', `A program has at most ${CODE_LIMITS.codeChars} characters.`)
+    await this.#sweep(owner)
+    const now = Date.now()
+    const runId = randomUUID()
+    const hash = createHash('sha256').update(code).digest('hex')
+    const program = { code, hash, seed: randomInt(2 ** 32), startedAt: now, timeoutMs }
+    const log = await RunLog.create(this.#options.events, runId, program)
+    const expiresAt = now + this.#times.expireMs
+    const lease = { holder: this.#instance, leaseUntil: now + this.#times.leaseMs }
+    await this.#index.add(runId, { owner, createdAt: now, expiresAt, status: 'running', ...lease, endedAt: 0 })
+    this.#drive(log, expiresAt, calls)
+    return runId
+  }
+
+  /** Waits until the run has ended or waits for a person, but not too long. Continues a run that nobody drives. */
+  async report(
+    runId: string,
+    { owner, calls, signal, onProgress }: ReportOptions,
+    waitMs = this.#times.answerMs
+  ): Promise<RunReport> {
+    const entry = await this.#index.get(runId)
+    if (entry?.owner !== owner) throw unknownRun(runId)
+    const active = this.#active.get(runId) ?? (await this.#continue(runId, calls))
+    if (active === undefined) {
+      const { state } = await RunLog.load(this.#options.events, runId)
+      const status = state.end ? 'ended' : entry.status === 'ended' ? 'running' : entry.status
+      return { runId, status, state, expiresAt: entry.expiresAt }
+    }
+    // The attempt is about to see the answer too.
+    if (active.isWaiting && (await this.#isAnswered(active.log.state))) active.isWaiting = false
+    if (onProgress) active.onProgress.add(onProgress)
+    try {
+      await settledOrWaiting(active, waitMs, signal)
+    } finally {
+      if (onProgress) active.onProgress.delete(onProgress)
+    }
+    const { state } = active.log
+    const status = state.end ? 'ended' : active.isWaiting ? 'waiting' : 'running'
+    return { runId, status, state, expiresAt: active.expiresAt }
+  }
+
+  /** Ends a run and the calls that are under way. */
+  async cancel(runId: string, owner: string): Promise<RunReport> {
+    const entry = await this.#index.get(runId)
+    if (entry?.owner !== owner) throw unknownRun(runId)
+    const active = this.#active.get(runId)
+    const log = active?.log ?? (await RunLog.load(this.#options.events, runId))
+    await log.end({ ok: false, code: 'code_cancelled', message: 'The run was cancelled.' })
+    active?.stop.abort()
+    await active?.settled
+    await this.#over(log)
+    const { state } = await RunLog.load(this.#options.events, runId)
+    return { runId, status: 'ended', state, expiresAt: entry.expiresAt }
+  }
+
+  /** Stops all attempts. Their runs continue when somebody asks for them again. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    for (const timer of this.#watched.values()) clearInterval(timer)
+    for (const { stop } of this.#active.values()) stop.abort()
+    await Promise.all([...this.#active.values()].map(({ settled }) => settled))
+  }
+
+  /** Takes a run that waits for an answer that is there, or whose instance is gone. */
+  async #continue(runId: string, calls: ProgramCalls): Promise<ActiveRun | undefined> {
+    const log = await RunLog.load(this.#options.events, runId)
+    const now = Date.now()
+    if (log.state.end) {
+      await this.#over(log)
+      return undefined
+    }
+    const entry = await this.#index.get(runId)
+    if (entry && entry.expiresAt <= now) {
+      const hours = Math.round(this.#times.expireMs / 3_600_000)
+      await log.end({ ok: false, code: 'code_expired', message: `Nobody decided within ${hours} hours.` })
+      await this.#over(log)
+      return undefined
+    }
+    if (entry?.status === 'waiting' && !(await this.#isAnswered(log.state))) return undefined
+    const taken = await this.#index.change(runId, ({ leaseUntil, status, holder }) => {
+      const isFree = leaseUntil <= now || status === 'waiting' || holder === this.#instance
+      const lease = { holder: this.#instance, leaseUntil: now + this.#times.leaseMs, status: 'running' as const }
+      return isFree && status !== 'ended' ? lease : undefined
+    })
+    return taken && (this.#active.get(runId) ?? this.#drive(log, taken.expiresAt, calls))
+  }
+
+  /** Continues a run when its answer is there, also if its client does not ask. */
+  #watch(runId: string, calls: ProgramCalls): void {
+    if (this.#isClosed || this.#watched.has(runId)) return
+    const look = async () => {
+      const entry = await this.#index.get(runId)
+      const isOver = entry?.status !== 'waiting' || (await this.#continue(runId, calls)) !== undefined
+      if (!isOver) return
+      clearInterval(this.#watched.get(runId))
+      this.#watched.delete(runId)
+    }
+    const report = (error: unknown) =>
+      this.#options.logger.debug({ err: error }, 'A waiting run could not be continued.')
+    this.#watched.set(runId, setInterval(() => void look().catch(report), this.#times.watchMs).unref())
+  }
+
+  async #isAnswered({ calls }: RunState): Promise<boolean> {
+    for (const { asked } of calls.values())
+      if (asked && (await this.#options.inbox.answerTo(asked.cardId)) !== undefined) return true
+    return false
+  }
+
+  #drive(log: RunLog, expiresAt: number, calls: ProgramCalls): ActiveRun {
+    const run: ActiveRun = {
+      ...{ log, expiresAt, stop: new AbortController(), isWaiting: false },
+      ...{ listeners: new Set(), onProgress: new Set(), settled: Promise.resolve() }
+    }
+    if (this.#isClosed) throw new AppError('unavailable', 'shutting_down', 'The gateway is stopping.')
+    this.#active.set(log.runId, run)
+    const heart = setInterval(() => void this.#renew(run), this.#times.leaseMs / 3).unref()
+    run.settled = this.#attempt(run, calls)
+      .catch((error) => this.#failed(run, error))
+      .finally(() => {
+        clearInterval(heart)
+        this.#active.delete(log.runId)
+        for (const listener of run.listeners) listener()
+      })
+    return run
+  }
+
+  async #attempt(run: ActiveRun, calls: ProgramCalls): Promise<void> {
+    const { inbox, logger, openRealm } = this.#options
+    const { lingerMs, pollMs } = this.#times
+    for (let attempt = 1; ; attempt++) {
+      const end: AttemptEnd = await new RunAttempt({
+        ...{ log: run.log, openRealm, calls, inbox, lingerMs, pollMs, expiresAt: run.expiresAt, logger },
+        onProgress: (text) => {
+          for (const listener of run.onProgress) listener(text)
+        },
+        onWaiting: (isWaiting) => {
+          run.isWaiting = isWaiting
+          if (isWaiting) for (const listener of run.listeners) listener()
+        }
+      }).run(run.stop.signal)
+      if (end === 'realm_lost' && attempt < MAX_ATTEMPTS) continue
+      if (end === 'realm_lost')
+        await run.log.end({
+          ok: false,
+          code: 'code_realm_ended',
+          message: 'The sandbox of the program ended again and again.'
+        })
+      if (end === 'waiting') {
+        await this.#index.change(run.log.runId, () => ({ status: 'waiting', leaseUntil: 0 }))
+        this.#watch(run.log.runId, calls)
+      } else if (end === 'ended' || end === 'realm_lost') await this.#over(run.log)
+      else
+        await this.#index.change(run.log.runId, ({ holder }) =>
+          holder === this.#instance ? { leaseUntil: 0 } : undefined
+        )
+      return
+    }
+  }
+
+  async #failed(run: ActiveRun, error: unknown): Promise<void> {
+    const { code, message } = wireError(error, this.#options.logger)
+    await run.log.end({ ok: false, code, message }).catch(() => {})
+    await this.#over(run.log).catch(() => {})
+  }
+
+  async #renew({ log, stop }: ActiveRun): Promise<void> {
+    const leaseUntil = Date.now() + this.#times.leaseMs
+    const entry = await this.#index.get(log.runId).catch(() => undefined)
+    if (entry === undefined) return
+    if (entry.holder !== this.#instance || entry.status === 'ended') stop.abort()
+    else await this.#index.change(log.runId, () => ({ leaseUntil })).catch(() => {})
+  }
+
+  /** Marks a run as ended and removes its cards. */
+  async #over({ runId, state }: RunLog): Promise<void> {
+    for (const { asked } of state.calls.values()) if (asked) await this.#options.inbox.take(asked.cardId, asked.place)
+    await this.#index.change(runId, ({ status }) =>
+      status === 'ended' ? undefined : { status: 'ended', endedAt: Date.now() }
+    )
+  }
+
+  /** Removes what is past its time, and refuses a run too many. */
+  async #sweep(owner: string): Promise<void> {
+    const now = Date.now()
+    let open = 0
+    for (const { runId, entry } of await this.#index.list()) {
+      const isPast =
+        entry.status === 'ended' ? entry.endedAt + this.#times.keepMs <= now : entry.expiresAt + DAY_MS <= now
+      if (isPast) {
+        await RunLog.remove(this.#options.events, runId)
+        await this.#index.remove(runId)
+      } else if (entry.owner === owner && entry.status !== 'ended' && entry.expiresAt > now) open++
+    }
+    if (open < MAX_RUNS) return
+    const message = `You already have ${open} runs that have not ended. Poll or cancel them first.`
+    throw new AppError('unavailable', 'too_many_runs', message)
+  }
+}
+
+export interface ReportOptions {
+  owner: string
+  /** Used if the run must be continued. */
+  calls: ProgramCalls
+  signal?: AbortSignal | undefined
+  onProgress?: ((text: string) => void) | undefined
+}
+
+async function settledOrWaiting(run: ActiveRun, ms: number, signal: AbortSignal | undefined): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, ms)
+  run.listeners.add(resolve)
+  signal?.addEventListener('abort', () => resolve(), { once: true })
+  try {
+    if (!run.isWaiting && !signal?.aborted) await Promise.race([promise, run.settled])
+  } finally {
+    clearTimeout(timer)
+    run.listeners.delete(resolve)
+  }
+}

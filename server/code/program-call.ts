@@ -1,0 +1,48 @@
+import type { CallKind } from '../../workspace-server/code/code-protocol.ts'
+import type { NewCard } from '../policy/approval-inbox.ts'
+
+/** A call that a program makes. `n` counts all calls of its run from 1. */
+export interface ProgramCall {
+  n: number
+  kind: CallKind
+  server: string
+  tool: string
+  args: Record<string, unknown>
+  /** The line of the program that makes it; 0 if that is not known. */
+  line: number
+}
+
+/** What the program gets. A tool's error or a person's no is an error in the program, not one of ours. */
+export type CallOutcome = { ok: true; value: unknown } | { ok: false; code: string; message: string }
+
+/** A person's answer to the card with this hash. */
+export interface Decision {
+  hash: string
+  approved: boolean
+  reason?: string | undefined
+}
+
+export interface CallHooks {
+  signal: AbortSignal
+  /** Called when the call is about to leave. It may leave only if this resolves. */
+  beforeSending(): Promise<void>
+  /** The recorded answer to a card with this hash. Without one, the call ends with `ApprovalPending`. */
+  decided(hash: string): Decision | undefined
+  /** How often this call was under way when its process ended, so that nobody knows whether it took effect. */
+  interruptions: number
+}
+
+/** Makes the calls of programs, with all that a direct call goes through. Each face has its own. */
+export interface ProgramCalls {
+  run(call: ProgramCall, hooks: CallHooks): Promise<CallOutcome>
+}
+
+/** Thrown if a person must decide first. Nothing was sent. */
+export class ApprovalPending extends Error {
+  readonly card: NewCard
+
+  constructor(card: NewCard) {
+    super('A person has to decide first.')
+    this.card = card
+  }
+}

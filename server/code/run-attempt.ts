@@ -1,0 +1,341 @@
+/**
+ * Drives a run in one realm: replays what its log has, and makes the calls that are new. Owns the realm and the calls under way.
+ * Invariants: a result is in the log before the program gets it, and a call is in the log before it leaves. So whatever ends this
+ * attempt, the next one gives the program the same answers in the same order, and repeats no call by itself.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import { CODE_LIMITS } from '../../workspace-server/code/code-protocol.ts'
+import { AppError, isAppError } from '../lib/errors.ts'
+import type { Logger } from '../lib/logger.ts'
+import { withDeadline } from '../lib/waiting/deadline.ts'
+import { StartGate } from '../lib/waiting/start-gate.ts'
+import { wireError } from '../lib/web/wire-error.ts'
+import type { ApprovalInbox } from '../policy/approval-inbox.ts'
+import { CodeChannel, type ProgramEnd, type RealmProcess } from './code-channel.ts'
+import { ApprovalPending, type CallOutcome, type ProgramCall, type ProgramCalls } from './program-call.ts'
+import { programCard } from './program-card.ts'
+import { describeCall, isSameCall, type RunEvent, type RunLog } from './run-log.ts'
+
+export interface AttemptOptions {
+  log: RunLog
+  openRealm(signal: AbortSignal): Promise<RealmProcess>
+  calls: ProgramCalls
+  inbox: Pick<ApprovalInbox, 'post' | 'answerTo' | 'take'>
+  /** How long the realm is kept while only a person is waited for. */
+  lingerMs: number
+  /** How often the inbox is asked. */
+  pollMs: number
+  /** When the cards of this run expire. */
+  expiresAt: number
+  logger: Logger
+  onProgress(text: string): void
+  /** Only a person is waited for, or no longer. */
+  onWaiting(isWaiting: boolean): void
+}
+
+/**
+ * `ended`: the end is in the log. `waiting`: for a person, without a realm. `lost`: another instance drives the run. `realm_lost`:
+ * the container is gone; try again. `stopped`: by the signal.
+ */
+export type AttemptEnd = 'ended' | 'waiting' | 'lost' | 'realm_lost' | 'stopped'
+
+const READY_MS = 60_000
+const AT_ONCE = 8
+
+export class RunAttempt {
+  readonly #options: AttemptOptions
+  readonly #log: RunLog
+  readonly #stop = new AbortController()
+  readonly #over = Promise.withResolvers<AttemptEnd>()
+  readonly #gate = new StartGate(AT_ONCE)
+  /** The calls that the program waits for. */
+  readonly #open = new Map<number, 'running' | 'asked' | 'sleeping'>()
+  readonly #running = new Set<Promise<void>>()
+  #channel: CodeChannel | undefined
+  #lines: string[] = []
+  #replayedLines = 0
+  #linger: NodeJS.Timeout | undefined
+  #isPolling = false
+  #resultChars = 0
+
+  constructor(options: AttemptOptions) {
+    this.#options = options
+    this.#log = options.log
+  }
+
+  async run(signal: AbortSignal): Promise<AttemptEnd> {
+    const stopped = () => this.#finish('stopped')
+    if (signal.aborted) return 'stopped'
+    signal.addEventListener('abort', stopped, { once: true })
+    const timeoutMs = this.#log.state.program?.timeoutMs ?? 0
+    const timer = setTimeout(() => this.#timeout(timeoutMs), timeoutMs)
+    let realm: RealmProcess | undefined
+    try {
+      const opening = this.#options.openRealm(AbortSignal.any([signal, this.#stop.signal]))
+      const first = await Promise.race([opening, this.#over.promise])
+      if (typeof first === 'string') {
+        void opening.then((late) => late.stop()).catch(() => {})
+        return first
+      }
+      realm = first
+      await this.#begin(realm)
+      return await this.#over.promise
+    } catch (error) {
+      if (signal.aborted) return 'stopped'
+      if (error instanceof LostRun) return 'lost'
+      throw error
+    } finally {
+      clearTimeout(timer)
+      clearTimeout(this.#linger)
+      signal.removeEventListener('abort', stopped)
+      this.#stop.abort()
+      this.#channel?.close()
+      await realm?.stop().catch((error) => this.#options.logger.warn({ err: error }, 'A realm could not be stopped.'))
+    }
+  }
+
+  async #begin(realm: RealmProcess): Promise<void> {
+    const { state } = this.#log
+    const channel = new CodeChannel(realm, {
+      call: (call) => this.#called(call),
+      log: (line) => this.#printed(line),
+      progress: (text) => this.#options.onProgress(text),
+      end: (end) => void this.#ended(end)
+    })
+    this.#channel = channel
+    const deadline = { what: 'the sandbox of the program', ms: READY_MS, code: 'code_realm_slow' }
+    const runtime = await withDeadline(deadline, () => channel.ready)
+    if (state.runtime === undefined) await this.#append([{ type: 'run:runtime', data: { runtime } }], ['runtime'])
+    if (state.runtime !== runtime) {
+      await this.#endRun(changedRuntime(state.runtime ?? '', runtime))
+      return
+    }
+    const { code = '', seed = 0, startedAt = 0 } = state.program ?? {}
+    channel.run({ code, seed, now: startedAt })
+    for (const n of state.order) this.#answer(n)
+  }
+
+  #called(call: ProgramCall): void {
+    const known = this.#log.state.calls.get(call.n)
+    if (known && !isSameCall(known.call, call)) void this.#endRun(departed(known.call, call))
+    else if (!known?.done) this.#track(known?.asked ? this.#waitForAnswer(call.n) : this.#make(call))
+  }
+
+  #track(work: Promise<void>): void {
+    const tracked = work.catch((error) => this.#broken(error)).finally(() => this.#running.delete(tracked))
+    this.#running.add(tracked)
+  }
+
+  async #make(call: ProgramCall): Promise<void> {
+    this.#setOpen(call.n, call.kind === 'sleep' ? 'sleeping' : 'running')
+    try {
+      await this.#record(call, await this.#outcomeOf(call))
+    } catch (error) {
+      if (!(error instanceof ApprovalPending)) throw error
+      await this.#ask(call, error)
+    }
+  }
+
+  async #outcomeOf(call: ProgramCall): Promise<CallOutcome> {
+    const { signal } = this.#stop
+    if (call.n > CODE_LIMITS.calls) {
+      return { ok: false, code: 'code_too_many_calls', message: `A program may make ${CODE_LIMITS.calls} calls.` }
+    }
+    if (call.kind === 'sleep') {
+      await delay(Number(call.args.ms) || 0, undefined, { signal })
+      return { ok: true, value: null }
+    }
+    const starts = this.#log.state.calls.get(call.n)?.starts ?? 0
+    const hooks = {
+      signal,
+      interruptions: starts,
+      beforeSending: () => this.#append([{ type: 'run:started', data: { call } }], [`started:${call.n}:${starts}`]),
+      decided: (hash: string) => this.#log.state.calls.get(call.n)?.decisions.findLast((each) => each.hash === hash)
+    }
+    try {
+      return this.#bounded(await this.#gate.run(() => this.#options.calls.run(call, hooks)))
+    } catch (error) {
+      // A call that we broke off is not over: the next attempt must not take it for failed.
+      if (error instanceof ApprovalPending || error instanceof LostRun || signal.aborted) throw error
+      const { code, message } = wireError(error, this.#options.logger)
+      return { ok: false, code, message }
+    }
+  }
+
+  #bounded(outcome: CallOutcome): CallOutcome {
+    if (!outcome.ok) return outcome
+    const chars = JSON.stringify(outcome.value)?.length ?? 0
+    this.#resultChars += chars
+    const isTooLong = chars > CODE_LIMITS.resultChars
+    if (!isTooLong && this.#resultChars <= CODE_LIMITS.allResultsChars) return outcome
+    const [what, limit] = isTooLong
+      ? [`The result has ${chars} characters`, CODE_LIMITS.resultChars]
+      : ['The results of this run are too long', CODE_LIMITS.allResultsChars]
+    return { ok: false, code: 'code_too_much', message: `${what}; the limit is ${limit}. Ask the tool for less.` }
+  }
+
+  async #record(call: ProgramCall, outcome: CallOutcome): Promise<void> {
+    await this.#append([{ type: 'run:done', data: { call, outcome } }], [`done:${call.n}`])
+    this.#open.delete(call.n)
+    this.#answer(call.n)
+    this.#checkIdle()
+  }
+
+  #answer(n: number): void {
+    const done = this.#log.state.calls.get(n)?.done
+    if (done === undefined) return
+    const { outcome, at } = done
+    const answer = outcome.ok ? { ok: true as const, value: JSON.stringify(outcome.value) ?? 'null' } : outcome
+    this.#channel?.answer(n, at, answer)
+  }
+
+  async #ask(call: ProgramCall, { card }: ApprovalPending): Promise<void> {
+    const { inbox, expiresAt } = this.#options
+    const full = programCard(this.#log, call, card, expiresAt)
+    const place = await inbox.post(full).catch((error: unknown) => {
+      if (isAppError(error)) return error
+      throw error
+    })
+    if (place instanceof AppError) {
+      await this.#record(call, { ok: false, code: place.code, message: place.message })
+      return
+    }
+    const asked = { cardId: full.id, hash: card.hash, place }
+    const known = this.#log.state.calls.get(call.n)
+    await this.#append(
+      [{ type: 'run:asked', data: { call, asked } }],
+      [`asked:${call.n}:${known?.decisions.length ?? 0}`]
+    )
+    await this.#waitForAnswer(call.n)
+  }
+
+  async #waitForAnswer(n: number): Promise<void> {
+    // The run may be continued because the answer is there. Then it does not wait.
+    this.#open.set(n, 'running')
+    if (await this.#look(n)) return
+    this.#setOpen(n, 'asked')
+    if (!this.#isPolling) void this.#poll().catch((error) => this.#broken(error))
+  }
+
+  /** Looks for answers while a card is open. */
+  async #poll(): Promise<void> {
+    this.#isPolling = true
+    const { signal } = this.#stop
+    while (!signal.aborted && [...this.#open.values()].includes('asked')) {
+      for (const [n, state] of this.#open) if (state === 'asked') await this.#look(n)
+      await delay(this.#options.pollMs, undefined, { signal }).catch(() => {})
+    }
+    this.#isPolling = false
+  }
+
+  /** Returns whether there was an answer. */
+  async #look(n: number): Promise<boolean> {
+    const { call, asked } = this.#log.state.calls.get(n) ?? {}
+    if (!call || !asked) return false
+    const answer = await this.#options.inbox.answerTo(asked.cardId)
+    if (answer === undefined || this.#stop.signal.aborted) return false
+    const decision = {
+      hash: asked.hash,
+      approved: answer.approved,
+      ...(answer.reason ? { reason: answer.reason } : {})
+    }
+    await this.#append([{ type: 'run:decided', data: { n, decision } }], [`decided:${asked.cardId}`])
+    await this.#options.inbox.take(asked.cardId, asked.place)
+    this.#track(this.#make(call))
+    return true
+  }
+
+  #setOpen(n: number, state: 'running' | 'asked' | 'sleeping'): void {
+    this.#open.set(n, state)
+    this.#checkIdle()
+  }
+
+  /** Gives the realm back if only a person is waited for. */
+  #checkIdle(): void {
+    const states = [...this.#open.values()]
+    const isWaiting = states.length > 0 && states.every((state) => state === 'asked')
+    clearTimeout(this.#linger)
+    if (isWaiting) this.#linger = setTimeout(() => this.#finish('waiting'), this.#options.lingerMs)
+    this.#options.onWaiting(isWaiting)
+  }
+
+  #printed(line: string): void {
+    // The program prints the same again while it is replayed.
+    if (this.#replayedLines < this.#log.state.logs.length) this.#replayedLines++
+    else this.#lines.push(line)
+  }
+
+  /** Stores what the program has printed together with the next event. */
+  async #append(events: RunEvent[], keys: string[]): Promise<void> {
+    if (this.#stop.signal.aborted) throw new LostRun()
+    const lines = this.#lines.splice(0)
+    this.#replayedLines += lines.length
+    const output: RunEvent[] = lines.length > 0 ? [{ type: 'run:output', data: { lines } }] : []
+    try {
+      await this.#log.append([...output, ...events], [...output.map(() => undefined), ...keys])
+    } catch (error) {
+      throw isAppError(error, 'event_exists') ? new LostRun() : error
+    }
+  }
+
+  async #ended(end: ProgramEnd): Promise<void> {
+    // A program may end without waiting for its calls. What has left is still recorded.
+    const isLost = !end.ok && end.code === 'code_realm_ended'
+    for (const [n, state] of this.#open) if (state !== 'running') this.#open.delete(n)
+    while (!this.#stop.signal.aborted && [...this.#open.values()].includes('running')) {
+      await Promise.race([...this.#running, this.#over.promise])
+    }
+    if (isLost) {
+      this.#finish('realm_lost')
+      return
+    }
+    const made = this.#channel?.calls ?? 0
+    const missing = [...this.#log.state.calls.values()].find(({ call }) => call.n > made)
+    await this.#endRun(missing ? departed(missing.call, undefined) : end)
+  }
+
+  #timeout(timeoutMs: number): void {
+    const message = `The program took longer than ${timeoutMs / 1000} s.`
+    void this.#endRun({ ok: false, code: 'code_timeout', message })
+  }
+
+  async #endRun(end: ProgramEnd): Promise<void> {
+    if (this.#stop.signal.aborted) return
+    this.#channel?.close()
+    try {
+      const isOurs = await this.#log.end(end, this.#lines.splice(0))
+      for (const { asked } of this.#log.state.calls.values())
+        if (asked) await this.#options.inbox.take(asked.cardId, asked.place)
+      this.#finish(isOurs ? 'ended' : 'lost')
+    } catch (error) {
+      this.#broken(error)
+    }
+  }
+
+  #broken(error: unknown): void {
+    if (error instanceof LostRun) this.#finish('lost')
+    else if (!this.#stop.signal.aborted) {
+      this.#over.reject(error)
+      this.#stop.abort()
+    }
+  }
+
+  #finish(end: AttemptEnd): void {
+    this.#over.resolve(end)
+    this.#stop.abort()
+  }
+}
+
+/** Somebody else drives this run, or it has ended. */
+class LostRun extends Error {}
+
+function departed(recorded: ProgramCall, made: ProgramCall | undefined): ProgramEnd {
+  const now = made ? `made ${describeCall(made).slice(0, 500)} on line ${made.line}` : 'ended before it'
+  const message = `The program departed from its log at call ${recorded.n}: the log has ${describeCall(recorded).slice(0, 500)} on line ${recorded.line}, and the program now ${now}. No call was repeated.`
+  return { ok: false, code: 'code_departed', message, line: made?.line }
+}
+
+function changedRuntime(before: string, now: string): ProgramEnd {
+  const message = `The run began with version ${before} of the runtime, and this one is ${now}. Start the program again.`
+  return { ok: false, code: 'code_runtime_changed', message }
+}

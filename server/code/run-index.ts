@@ -1,0 +1,70 @@
+/**
+ * The list of runs: whose each is, what it waits for, and which instance drives it. Owns leases, not the runs: what happened is in
+ * the log of each run. Only one instance gets a lease; one that has not been renewed in time is free for others.
+ */
+import { isRecord } from '../lib/is-record.ts'
+import type { Json, KeyValueStore } from '../storage/key-value-store.ts'
+
+const SPACE = 'code-runs'
+
+export interface RunEntry {
+  owner: string
+  createdAt: number
+  /** When a run that waits is given up. */
+  expiresAt: number
+  status: 'running' | 'waiting' | 'ended'
+  holder: string
+  leaseUntil: number
+  endedAt: number
+}
+
+export class RunIndex {
+  readonly #keyValues: KeyValueStore
+
+  constructor(keyValues: KeyValueStore) {
+    this.#keyValues = keyValues
+  }
+
+  async add(runId: string, entry: RunEntry): Promise<void> {
+    await this.#keyValues.add(SPACE, runId, { ...entry })
+  }
+
+  async get(runId: string): Promise<RunEntry | undefined> {
+    return readEntry(await this.#keyValues.get(SPACE, runId))
+  }
+
+  /** Returns the changed entry, or undefined if it is not there, or `change` returns undefined, or somebody else changes it. */
+  async change(
+    runId: string,
+    change: (entry: RunEntry) => Partial<RunEntry> | undefined
+  ): Promise<RunEntry | undefined> {
+    const stored = await this.#keyValues.get(SPACE, runId)
+    const entry = readEntry(stored)
+    const changes = entry && change(entry)
+    if (!entry || !changes) return undefined
+    const next = { ...entry, ...changes }
+    return (await this.#keyValues.replace(SPACE, runId, stored, { ...next })) ? next : undefined
+  }
+
+  async list(): Promise<{ runId: string; entry: RunEntry }[]> {
+    return (await this.#keyValues.list(SPACE)).flatMap(({ key, value }) => {
+      const entry = readEntry(value)
+      return entry ? [{ runId: key, entry }] : []
+    })
+  }
+
+  async remove(runId: string): Promise<void> {
+    await this.#keyValues.remove(SPACE, runId)
+  }
+}
+
+/** Another version of this program may have written it. */
+function readEntry(value: Json): RunEntry | undefined {
+  if (!isRecord(value)) return undefined
+  const { owner, status, holder, createdAt, expiresAt, leaseUntil, endedAt } = value
+  const isStatus = status === 'running' || status === 'waiting' || status === 'ended'
+  if (typeof owner !== 'string' || typeof holder !== 'string' || !isStatus) return undefined
+  const times = { createdAt, expiresAt, leaseUntil, endedAt }
+  const [created = 0, expires = 0, lease = 0, ended = 0] = Object.values(times).map(Number)
+  return { owner, status, holder, createdAt: created, expiresAt: expires, leaseUntil: lease, endedAt: ended }
+}

@@ -1,0 +1,154 @@
+/**
+ * Makes the calls of a client's program. Invariant: each goes through `runTool`, like a direct call of the same client: policy,
+ * approval, audit, limits, secrets, failover. The only difference is stricter: a tool that no rule allows and that may write asks.
+ */
+import type { Caller } from '../../calls/caller.ts'
+import type { StoredTool } from '../../catalog/stored-tools.ts'
+import {
+  ApprovalPending,
+  type CallHooks,
+  type CallOutcome,
+  type ProgramCall,
+  type ProgramCalls
+} from '../../code/program-call.ts'
+import type { RawResult } from '../../connections/wire/call-input.ts'
+import { AppError, isAppError } from '../../lib/errors.ts'
+import { isRecord } from '../../lib/is-record.ts'
+import { mustNotBeRepeated } from '../../policy/tool-effects.ts'
+import { typeSignature } from '../../tools/type-signature.ts'
+import type { CallContext } from '../asking/tool-request.ts'
+import { reads } from '../execute/confirm-route.ts'
+import type { Discovery } from '../execute/discovery.ts'
+import { namedRoute, noServer } from '../execute/execute.ts'
+import { routeRequest } from '../execute/route-request.ts'
+import { runTool } from '../execute/run-tool.ts'
+import type { GatewayServices } from '../gateway-services.ts'
+import { checkParams } from '../params/check-params.ts'
+
+const DEFAULT_MATCHES = 5
+const MAX_MATCHES = 20
+const DESCRIPTION_CHARS = 200
+
+export function gatewayCalls(
+  core: GatewayServices,
+  discovery: Discovery,
+  asker: { caller: Caller; meta?: CallContext['meta'] }
+): ProgramCalls {
+  return {
+    async run(call, hooks) {
+      const { caller } = asker
+      const context: CallContext = { caller, signal: hooks.signal, ...(asker.meta ? { meta: asker.meta } : {}) }
+      if (call.kind === 'search') return { ok: true, value: await search(core, discovery, call.args, context) }
+      const server = serverNamed(core, call.server)
+      const tool = await toolNamed(core, server, call.tool, context)
+      if (call.kind === 'describe') return { ok: true, value: typeSignature(server, tool) }
+      return makeCall(core, { server, tool, call }, hooks, context)
+    }
+  }
+}
+
+async function makeCall(
+  core: GatewayServices,
+  { server, tool, call }: { server: string; tool: StoredTool; call: ProgramCall },
+  hooks: CallHooks,
+  context: CallContext
+): Promise<CallOutcome> {
+  const problems = checkParams(tool.inputSchema, call.args)
+  if (problems.length > 0) {
+    const message = `${server}.${tool.name}: ${problems.map(({ path, reason }) => `${path} ${reason}`).join('; ')}`
+    return { ok: false, code: 'invalid_params', message }
+  }
+  // Nobody knows whether the interrupted call took effect, so only a person may repeat it.
+  const isUnsure = hooks.interruptions > 0 && mustNotBeRepeated(tool)
+  const isRead = await reads(core, server, tool)
+  const isRuled = core.code?.isAllowedByRule(server, tool.name) === true
+  const running = runTool(
+    core,
+    {
+      ...{ server, tool, args: call.args },
+      requiresApproval: isUnsure || !(isRuled || isRead),
+      mustRead: !isRuled && isRead,
+      ...(isUnsure ? { warning: unsureWarning(hooks.interruptions) } : {})
+    },
+    {
+      ...context,
+      beforeSending: hooks.beforeSending,
+      asker: async (card) => {
+        const decision = hooks.decided(card.hash)
+        if (decision === undefined) throw new ApprovalPending(card)
+        return { approved: decision.approved, ...(decision.reason === undefined ? {} : { reason: decision.reason }) }
+      }
+    }
+  )
+  return running.then(
+    ({ result }) => outcomeOf(result),
+    (error: unknown) => {
+      if (!isUnsure || !isAppError(error, 'approval_denied')) throw error
+      const message = `${server}.${tool.name} was under way when the server stopped, and was not repeated. Whether it took effect is unknown.`
+      return { ok: false as const, code: 'outcome_unknown', message }
+    }
+  )
+}
+
+function unsureWarning(interruptions: number): string {
+  const times = interruptions === 1 ? '' : ` ${interruptions} times`
+  return `This call was under way when the server stopped${times}. Nobody knows whether it took effect. Approve only if it may run again; reject, and the program gets an error.`
+}
+
+/** The structured result, or the text. Other content is given as it is. */
+function outcomeOf(result: RawResult): CallOutcome {
+  const content: unknown[] = Array.isArray(result.content) ? result.content : []
+  const texts = content.map((part) => (isRecord(part) && part.type === 'text' ? String(part.text) : undefined))
+  const text = texts.filter((part) => part !== undefined).join('\n')
+  if (result.resultType === 'input_required') {
+    const message =
+      'The server wants to ask the user something, which is not possible in a program. Call it with "execute".'
+    return { ok: false, code: 'input_required', message }
+  }
+  if (result.isError === true) return { ok: false, code: 'tool_failed', message: text || 'The tool failed.' }
+  if (isRecord(result.structuredContent)) return { ok: true, value: result.structuredContent }
+  return { ok: true, value: texts.includes(undefined) ? content : text }
+}
+
+/** A program may write `tools.my_server` for "my-server". */
+function serverNamed(core: GatewayServices, name: string): string {
+  if (core.index.entry(name)) return name
+  const like = core.index.entries().filter((entry) => identifier(entry.name) === name)
+  if (like.length === 1 && like[0]) return like[0].name
+  throw noServer(core, name)
+}
+
+async function toolNamed(
+  core: GatewayServices,
+  server: string,
+  name: string,
+  context: CallContext
+): Promise<StoredTool> {
+  const tools = core.index.tools(server) ?? (await core.connections.list(server, context))
+  const exact = tools.find((tool) => tool.name === name)
+  if (exact) return exact
+  const like = tools.filter((tool) => identifier(tool.name) === name)
+  if (like.length === 1 && like[0]) return like[0]
+  return (await namedRoute(core, server, name, context)).tool
+}
+
+function identifier(name: string): string {
+  return name.replace(/[^\w$]/g, '_')
+}
+
+async function search(
+  core: GatewayServices,
+  discovery: Discovery,
+  { query, limit }: Record<string, unknown>,
+  context: CallContext
+) {
+  if (typeof query !== 'string') throw new AppError('invalid', 'invalid_request', 'Give search a text.')
+  await discovery.discover(core, context)
+  const wanted = Math.min(Math.max(Math.trunc(Number(limit ?? DEFAULT_MATCHES)) || 1, 1), MAX_MATCHES)
+  const options = { limit: wanted, owner: context.caller.owner }
+  const { matches } = await routeRequest(core, query.slice(0, 4000), options, context.signal)
+  return matches.map(({ server, tool, confidence, description }) => ({
+    ...{ server, tool, confidence: Math.round(confidence * 1000) / 1000 },
+    description: description.slice(0, DESCRIPTION_CHARS)
+  }))
+}

@@ -1,0 +1,80 @@
+/**
+ * Weighs the router's matches by how well the values of the sentence fit them: a tool that has a place for every value and misses
+ * none is more likely than one that can't use them. `bench/sentences/fit.ts` shows what this gains.
+ */
+import type { StoredTool } from '../../catalog/stored-tools.ts'
+import { wordsOf } from '../../policy/plain-reader.ts'
+import type { RouteMatch } from '../../routing/port.ts'
+import { literalsIn } from '../../routing/words/literals.ts'
+import { STOP_WORDS } from '../../routing/words/stop-words.ts'
+import type { GatewayServices } from '../gateway-services.ts'
+import { checkParams, propertiesOf } from '../params/check-params.ts'
+import { fillParams } from '../params/fill-params.ts'
+import { stem } from '../params/fit-literals.ts'
+import { unusedValues } from '../params/unused-values.ts'
+import { withoutValues } from './doubtful-sentence.ts'
+
+/** How much less likely a tool is if it misses a required parameter, or leaves a value of the sentence unused. */
+const MISSING = 0.4
+const UNUSED = 0.15
+/** Or if another match is named after the word before a value ("file /etc/hosts"), or speaks of a word that this one doesn't. */
+const OTHER_NOUN = 0.4
+const OTHER_WORD = 0.7
+/** The chance that a tool outside the matches would fit. Fitted, like the others, on the requests in `bench/sentences`. */
+const OTHERS = 0.1
+
+/** The matches with their confidences given the values, best first. Without values, no confidence grows. */
+export function fitCandidates(
+  { index }: Pick<GatewayServices, 'index'>,
+  request: string,
+  given: Record<string, unknown>,
+  matches: RouteMatch[]
+): RouteMatch[] {
+  const known = matches.flatMap((match) => {
+    const tool = index.tool(match.server, match.tool)
+    return tool ? [{ match, tool, words: toolWords(match.server, tool) }] : []
+  })
+  const nouns = nounsOf(request)
+  const content = [
+    ...new Set(
+      wordsOf(withoutValues(request))
+        .filter((word) => !STOP_WORDS.has(word))
+        .map(stem)
+    )
+  ]
+  const weighed = known.map(({ match, tool, words }) => {
+    const { server } = match
+    const { params } = fillParams({ ...tool, server }, given, request)
+    let weight = match.confidence
+    if (checkParams(tool.inputSchema, params).length > 0) weight *= MISSING
+    if (unusedValues({ request, server, tool, params }) !== undefined) weight *= UNUSED
+    const lacks = (word: string, of: 'name' | 'all') =>
+      !words[of].has(word) && known.some((other) => other.words[of].has(word))
+    for (const noun of nouns) if (lacks(noun, 'name')) weight *= OTHER_NOUN
+    for (const word of content) if (lacks(word, 'all')) weight *= OTHER_WORD
+    return { match, weight, hasValues: Object.keys(params).length > 0 }
+  })
+  const rest = Math.max(0, 1 - matches.reduce((sum, { confidence }) => sum + confidence, 0)) * OTHERS
+  const all = weighed.reduce((sum, { weight }) => sum + weight, rest)
+  if (all === 0) return matches
+  return weighed
+    .toSorted((a, b) => b.weight - a.weight)
+    .map(({ match, weight, hasValues }) => {
+      const confidence = weight / all
+      return { ...match, confidence: hasValues ? confidence : Math.min(confidence, match.confidence) }
+    })
+}
+
+function toolWords(server: string, { name, description, inputSchema }: StoredTool) {
+  const own = new Set(wordsOf(name).map(stem))
+  const names = Object.keys(propertiesOf(inputSchema)).join(' ')
+  return { name: own, all: new Set(wordsOf(`${server} ${name} ${description.slice(0, 1000)} ${names}`).map(stem)) }
+}
+
+/** The word right before each value: "file /etc/hosts", "issue 42". */
+function nounsOf(request: string): string[] {
+  return literalsIn(request).flatMap(({ start }) => {
+    const word = wordsOf(request.slice(Math.max(0, start - 40), start)).at(-1)
+    return word === undefined || STOP_WORDS.has(word) ? [] : [stem(word)]
+  })
+}

@@ -1,0 +1,228 @@
+/** The contract that every CheckpointStore must pass; each adapter's test runs it. */
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import fc from 'fast-check'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { WorkspaceEntry } from '../../workspace-server/protocol.ts'
+import type { Checkpoint, CheckpointStore, StoredChangeSet } from './checkpoint-store.ts'
+
+export interface CheckpointsUnderTest {
+  /** Two instances on the same files. */
+  first: CheckpointStore
+  second: CheckpointStore
+  /** Another instance takes the session over: a higher epoch. */
+  takeOver(sessionId: string): Promise<number>
+  dispose(): Promise<void>
+}
+
+type Files = Record<string, string>
+
+export function describeCheckpointStore(name: string, open: () => Promise<CheckpointsUnderTest>, runs = 40): void {
+  describe(`checkpoint store: ${name}`, () => {
+    let under: CheckpointsUnderTest
+    let id: string
+    beforeAll(async () => {
+      under = await open()
+    })
+    beforeEach(() => {
+      id = `é"${randomUUID()}`
+    })
+    afterAll(() => under.dispose())
+
+    const owner = async (store = under.first) => store.open(id, await under.takeOver(id))
+
+    it('gives entries of every kind and their content to the next owner', async () => {
+      const one = await owner()
+      const big = randomBytes(3 * 1024 * 1024 + 17)
+      const { hash } = await one.addBlob(inChunks(big, 100_001))
+      await one.addBlob(Buffer.from('hello'))
+      await one.addBlob(new Uint8Array(0))
+      await one.addBlob(inChunks(Buffer.alloc(2_000_000), 65_536))
+      const entries: WorkspaceEntry[] = [
+        { path: 'd', type: 'dir', mode: 0o755, mtimeMs: 12.5 },
+        { path: 'd/l', type: 'link', target: '../\0\ud800', mtimeMs: 2 },
+        fileEntry('d/big', big),
+        fileEntry('__proto__', Buffer.from('hello')),
+        fileEntry('../../etc/passwd', new Uint8Array(0)),
+        fileEntry('zeros', Buffer.alloc(2_000_000))
+      ]
+      await one.commit({ put: entries, deleted: [] })
+      await one.close()
+      const two = await owner(under.second)
+      expect([...two.entries.values()]).toEqual(entries)
+      expect((await contentOf(two, hash, 1000)).equals(big)).toBe(true)
+      expect(await contentOf(two, sha256(new Uint8Array(0)))).toHaveLength(0)
+      expect((await contentOf(two, sha256(Buffer.alloc(2_000_000)))).equals(Buffer.alloc(2_000_000))).toBe(true)
+      expect(String((await two.readSmall([sha256(Buffer.from('hello'))]))[0])).toBe('hello')
+      await two.close()
+    })
+
+    it('keeps a content as long as something names it', async () => {
+      const one = await owner()
+      const hash = sha256(Buffer.from('same'))
+      await put(one, { a: 'same', b: 'same' })
+      await put(one, { a: 'other' })
+      expect(one.has(hash)).toBe(true)
+      await put(one, {}, ['b'])
+      expect(one.has(hash)).toBe(false)
+      await expect(contentOf(one, hash)).rejects.toMatchObject({ kind: 'not-found' })
+      await one.close()
+    })
+
+    it('refuses a commit without its content, and keeps the state before', async () => {
+      const one = await owner()
+      await put(one, { a: '1' })
+      const refused = one.commit({ put: [fileEntry('b', Buffer.from('2'))], deleted: ['a'] })
+      await expect(refused).rejects.toMatchObject({ code: 'checkpoint_content_missing' })
+      expect(await filesOf(one)).toEqual({ a: '1' })
+      await one.close()
+      await expect(put(one, { a: '3' })).rejects.toMatchObject({ code: 'checkpoint_closed' })
+      expect(await filesOf(await owner())).toEqual({ a: '1' })
+    })
+
+    it('lets no former owner change what counts', async () => {
+      const old = await owner()
+      await put(old, { a: '1' })
+      const now = await owner(under.second)
+      await put(now, { a: '2' })
+      await expect(put(old, { a: 'stale' })).rejects.toMatchObject({ code: 'lease_lost' })
+      expect(await filesOf(old)).toEqual({ a: '1' })
+      await put(now, { b: '3' })
+      await expect(put(old, { a: 'stale' })).rejects.toMatchObject({ code: 'lease_lost' })
+      await old.close()
+      expect(await filesOf(now)).toEqual({ a: '2', b: '3' })
+      await now.close()
+      expect(await filesOf(await owner())).toEqual({ a: '2', b: '3' })
+    })
+
+    it('keeps versions and open sets with both sides, and drops them', async () => {
+      const one = await owner()
+      await put(one, { a: 'old' })
+      await one.addBlob(Buffer.from('new'))
+      await one.addBlob(Buffer.from('draft'))
+      const version = set('v1', 'version', 'a', 'old', 'new')
+      const waiting = set('o1', 'open', 'a', 'new', 'draft')
+      await one.commit({ put: [fileEntry('a', Buffer.from('new'))], deleted: [], keep: [version, waiting] })
+      await one.close()
+      const two = await owner(under.second)
+      expect([...two.changeSets.values()]).toEqual([version, waiting])
+      for (const text of ['old', 'new', 'draft'])
+        expect(String(await contentOf(two, sha256(Buffer.from(text))))).toBe(text)
+      await two.commit({ put: [], deleted: [], drop: ['o1'] })
+      expect(two.has(sha256(Buffer.from('draft')))).toBe(false)
+      await two.close()
+      expect([...(await owner()).changeSets.keys()]).toEqual(['v1'])
+    })
+
+    it('removes a session for its owner too', async () => {
+      const one = await owner()
+      await put(one, { a: '1' })
+      expect(await under.second.has(id)).toBe(true)
+      expect(await under.second.bytes([id])).toBeGreaterThan(0)
+      await under.second.remove(id)
+      expect(await under.first.has(id)).toBe(false)
+      await expect(put(one, { a: '2' })).rejects.toMatchObject({ code: 'checkpoint_removed' })
+      await one.close()
+      expect((await owner()).entries.size).toBe(0)
+    })
+
+    it('stores content of conversations by session', async () => {
+      const bytes = randomBytes(100_000)
+      const hash = await under.first.putContent(id, bytes)
+      expect(await under.first.putContent(id, bytes)).toBe(hash)
+      expect((await under.second.getContent(id, hash))?.equals(bytes)).toBe(true)
+      expect(await under.second.getContent(`${id}x`, hash)).toBeUndefined()
+      expect(await under.second.getContent(id, '../x')).toBeUndefined()
+    })
+
+    it('behaves like the model under random sequences of operations', async () => {
+      await fc.assert(
+        fc.asyncProperty(fc.array(operation, { minLength: 1, maxLength: 14 }), async (operations) => {
+          id = randomUUID()
+          await compare(operations, () => owner(Math.random() < 0.5 ? under.first : under.second))
+        }),
+        { numRuns: runs }
+      )
+    })
+  })
+}
+
+type Step = { kind: 'put' | 'delete' | 'keep' | 'drop' | 'takeOver'; name: string; text: string }
+
+const operation: fc.Arbitrary<Step> = fc.record({
+  kind: fc.constantFrom('put', 'put', 'delete', 'keep', 'drop', 'takeOver'),
+  name: fc.constantFrom('a', 'b', 'c/d'),
+  text: fc.oneof(fc.constantFrom('', 'x', 'y'), fc.string({ maxLength: 50 }))
+})
+
+async function compare(steps: readonly Step[], owner: () => Promise<Checkpoint>): Promise<void> {
+  const files: Files = {}
+  const sets = new Map<string, StoredChangeSet>()
+  let checkpoint = await owner()
+  for (const { kind, name, text } of steps) {
+    if (kind === 'takeOver') {
+      const next = await owner()
+      await checkpoint.close()
+      checkpoint = next
+    } else if (kind === 'put') {
+      files[name] = text
+      await put(checkpoint, { [name]: text })
+    } else if (kind === 'delete') {
+      delete files[name]
+      await checkpoint.commit({ put: [], deleted: [name] })
+    } else if (kind === 'keep') {
+      const kept = set(name, 'open', name, null, text)
+      sets.delete(name)
+      sets.set(name, kept)
+      await checkpoint.addBlob(Buffer.from(text))
+      await checkpoint.commit({ put: [], deleted: [], keep: [kept] })
+    } else {
+      sets.delete(name)
+      await checkpoint.commit({ put: [], deleted: [], drop: [name] })
+    }
+    expect(await filesOf(checkpoint)).toEqual(files)
+    expect(Object.fromEntries(checkpoint.changeSets)).toEqual(Object.fromEntries(sets))
+  }
+  await checkpoint.close()
+}
+
+function set(id: string, kind: 'open' | 'version', path: string, before: string | null, after: string) {
+  const side = (text: string | null) => (text === null ? null : fileEntry(path, Buffer.from(text)))
+  const changes = [{ path, before: side(before), after: side(after) }]
+  return { id, kind, at: 1, about: { by: 'person' }, changes } satisfies StoredChangeSet
+}
+
+function sha256(content: Uint8Array): string {
+  return createHash('sha256').update(content).digest('hex')
+}
+
+function fileEntry(path: string, content: Uint8Array): WorkspaceEntry {
+  return { path, type: 'file', mode: 0o644, mtimeMs: 1, size: content.length, hash: sha256(content) }
+}
+
+async function* inChunks(content: Uint8Array, size: number): AsyncIterable<Uint8Array> {
+  for (let at = 0; at < content.length; at += size) yield content.subarray(at, at + size)
+}
+
+export async function put(checkpoint: Checkpoint, files: Record<string, string | Uint8Array>, deleted: string[] = []) {
+  const entries: WorkspaceEntry[] = []
+  for (const [path, text] of Object.entries(files)) {
+    const content = typeof text === 'string' ? Buffer.from(text) : text
+    await checkpoint.addBlob(content)
+    entries.push(fileEntry(path, content))
+  }
+  await checkpoint.commit({ put: entries, deleted })
+}
+
+async function contentOf(checkpoint: Checkpoint, hash: string, chunkBytes = 65_536): Promise<Buffer> {
+  const chunks: Uint8Array[] = []
+  for await (const chunk of checkpoint.read(hash, chunkBytes)) chunks.push(Buffer.from(chunk))
+  return Buffer.concat(chunks)
+}
+
+export async function filesOf(checkpoint: Checkpoint): Promise<Files> {
+  const found: Files = {}
+  for (const [path, entry] of checkpoint.entries) {
+    found[path] = entry.type === 'file' ? String(await contentOf(checkpoint, entry.hash)) : entry.type
+  }
+  return found
+}

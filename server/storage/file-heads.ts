@@ -1,0 +1,28 @@
+/**
+ * Which manifest of a session's files counts, if the files are in an object store. It is part of the session's record, so it is
+ * fenced by the same epoch as the lease: a former owner can write objects, but can't make them count.
+ */
+
+/** Objects that were written longer ago than this are never made to count: the collector may be about to delete them. */
+export const MAX_UPLOAD_AGE_MS = 12 * 3_600_000
+
+export interface HeadChange {
+  epoch: number
+  /** The value that is replaced; null if there is none. */
+  known: string | null
+  next: string
+  /** When the first object that `next` names was about to be written, on the store's clock. */
+  since: number
+}
+
+/** `lost`: the epoch is old, or there is no session. `changed`: the value is neither the known one nor already `next`. */
+export type SwapResult = 'ok' | 'lost' | 'changed' | 'late'
+
+export interface FileHeads {
+  read(sessionId: string): Promise<string | null>
+  /** Can be repeated: it succeeds as well if the value is `next` already. */
+  swap(sessionId: string, change: HeadChange): Promise<SwapResult>
+  clear(sessionId: string): Promise<void>
+  /** All sessions that have one. */
+  list(): Promise<Map<string, string>>
+}

@@ -1,0 +1,147 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { silentLogger } from '../../lib/logger.ts'
+import { filesOf, put } from '../checkpoint-store.contract.ts'
+import type { CheckpointStore } from '../checkpoint-store.ts'
+import { contentOf } from '../objects/object-store.ts'
+import { claimBucket } from './claim-bucket.ts'
+import { Collector, type CollectorDeps } from './collector.ts'
+import { ObjectCache } from './object-cache.ts'
+import { ObjectFixture } from './object-checkpoints.fixture.ts'
+
+const DAY_MS = 86_400_000
+
+let fixture: ObjectFixture
+let store: CheckpointStore
+let laterMs: number
+beforeEach(async () => {
+  fixture = await ObjectFixture.open()
+  store = fixture.instance()
+  laterMs = 0
+  await claimBucket(fixture.objects, fixture.prefix, fixture.store.sessions)
+})
+afterEach(() => fixture.dispose())
+
+function parts(instanceId = 'one', sessionIds: string[] = []): CollectorDeps {
+  const { objects, prefix, dir, store: stored } = fixture
+  const cache = new ObjectCache({ dir: join(dir, randomUUID()), maxBytes: 1e6, objects, logger: silentLogger })
+  const sessions = { ...stored.sessions, now: async () => (await stored.sessions.now()) + laterMs }
+  const { heads, keyValues } = stored
+  const others = { instanceId, sessionIds: async () => sessionIds, logger: silentLogger }
+  return { objects, prefix, cache, heads, keyValues, sessions, ...others }
+}
+
+function collector(instanceId?: string, sessionIds?: string[]): Collector {
+  return new Collector(parts(instanceId, sessionIds))
+}
+
+function pass(ms: number): void {
+  laterMs += ms
+  fixture.service.age(ms)
+}
+
+function hashed(text: string): { hash: string; size: number } {
+  return { hash: createHash('sha256').update(text).digest('hex'), size: text.length }
+}
+
+const owner = async (id = 's') => store.open(id, await fixture.takeOver(id))
+const left = () => fixture.service.keys().filter((key) => /\.(pack|manifest|content)$/.test(key)).length
+
+it('deletes what nothing names, after a day, and not before', async () => {
+  const one = await owner()
+  for (let i = 0; i < 5; i++) await put(one, { a: `text ${i}`, [`b${i}`]: 'same' })
+  const before = left()
+  expect(await collector().round()).toEqual({ unnamed: 0, deleted: 0 })
+  pass(1.1 * DAY_MS)
+  const { unnamed, deleted } = await collector().round()
+  expect({ isSome: unnamed > 0, deleted }).toEqual({ isSome: true, deleted: 0 })
+  pass(0.5 * DAY_MS)
+  expect(await collector().round()).toEqual({ unnamed, deleted: 0 })
+  pass(0.6 * DAY_MS)
+  expect(await collector().round()).toEqual({ unnamed, deleted: unnamed })
+  expect(left()).toBe(before - unnamed)
+  expect(await filesOf(await fixture.instance().open('s', await fixture.takeOver('s')))).toMatchObject({ a: 'text 4' })
+  await put(one, { c: '1' }).catch(() => {})
+})
+
+it('keeps the content of versions and conversations', async () => {
+  const one = await owner()
+  await put(one, { a: 'old' })
+  const side = (text: string) => ({ path: 'a', type: 'file' as const, mode: 0o644, mtimeMs: 1, ...hashed(text) })
+  await one.addBlob(Buffer.from('new'))
+  const changes = [{ path: 'a', before: side('old'), after: side('new') }]
+  const set = { id: 'v', kind: 'version' as const, at: 1, about: { by: 'person' as const }, changes }
+  await one.commit({ put: [], deleted: ['a'], keep: [set] })
+  const image = await store.putContent('s', Buffer.from('image'))
+  const orphan = await store.putContent('chat-only', Buffer.from('image'))
+  for (let i = 0; i < 3; i++) {
+    pass(1.5 * DAY_MS)
+    await collector('one', ['chat-only']).round()
+  }
+  const two = await fixture.instance().open('s', await fixture.takeOver('s'))
+  expect(two.changeSets.get('v')?.changes).toHaveLength(1)
+  for (const text of ['old', 'new']) expect(String((await two.readSmall([hashed(text).hash]))[0])).toBe(text)
+  expect(String(await fixture.instance().getContent('s', image))).toBe('image')
+  expect(String(await fixture.instance().getContent('chat-only', orphan))).toBe('image')
+})
+
+it('deletes all objects of a session that was removed, and nothing else', async () => {
+  await put(await owner('gone'), { a: '1' })
+  await store.putContent('gone', Buffer.from('image'))
+  await put(await owner('stays'), { a: '1' })
+  const record = await fixture.store.sessions.get('gone')
+  await store.remove('gone')
+  await fixture.store.sessions.remove('gone', record?.epoch ?? 0)
+  for (let i = 0; i < 3; i++) {
+    pass(1.5 * DAY_MS)
+    await collector().round()
+  }
+  expect(left()).toBe(2)
+  await fixture.objects.put('not-ours', contentOf(Buffer.from('x')))
+  expect(await filesOf(await owner('stays'))).toEqual({ a: '1' })
+})
+
+it('deletes nothing if the session store was emptied, is another one, or fails', async () => {
+  await put(await owner(), { a: '1' })
+  const before = left()
+  const other = await ObjectFixture.open()
+  const strange = { ...parts(), sessions: other.store.sessions, heads: other.store.heads }
+  const failing = { ...parts(), heads: { ...fixture.store.heads, list: () => Promise.reject(new Error('no answer')) } }
+  for (let i = 0; i < 3; i++) {
+    pass(1.5 * DAY_MS)
+    expect(await new Collector(strange).round()).toMatchObject({ refused: 'wrong store' })
+    await expect(new Collector(failing).round()).rejects.toThrow('no answer')
+  }
+  expect(left()).toBe(before)
+  await expect(claimBucket(fixture.objects, fixture.prefix, other.store.sessions)).rejects.toMatchObject({
+    code: 'wrong_bucket'
+  })
+  await claimBucket(fixture.objects, fixture.prefix, other.store.sessions, true)
+  await other.dispose()
+})
+
+it('keeps everything of a session whose manifest can not be read', async () => {
+  const one = await owner()
+  for (let i = 0; i < 3; i++) await put(one, { a: `${i}` })
+  const before = left()
+  for (let i = 0; i < 3; i++) {
+    pass(1.5 * DAY_MS)
+    fixture.service.fault = ({ method, key }) =>
+      method === 'GET' && key.endsWith('.manifest') ? 'forbidden' : undefined
+    await collector().round()
+  }
+  expect(left()).toBe(before)
+})
+
+it('works one at a time, and ends uploads that nobody completes', async () => {
+  expect((await collector('one').round()).refused).toBeUndefined()
+  expect(await collector('two').round()).toMatchObject({ refused: 'busy' })
+  fixture.service.uploads.set('u', { key: `${fixture.prefix}sessions/x`, startedAt: Date.now(), parts: new Map() })
+  pass(1.5 * DAY_MS)
+  expect((await collector('two').round()).refused).toBeUndefined()
+  expect(fixture.service.uploads.size).toBe(1)
+  pass(DAY_MS)
+  await collector('two').round()
+  expect(fixture.service.uploads.size).toBe(0)
+})

@@ -1,0 +1,168 @@
+/**
+ * Deletes objects that nothing names any more. One instance at a time does this. An object goes only if it was found unnamed twice, a day
+ * apart; nothing goes while the session store does not answer, or is not the one that the bucket belongs to. In doubt it keeps.
+ */
+import { isRecord } from '../../lib/is-record.ts'
+import type { Logger } from '../../lib/logger.ts'
+import type { FileHeads } from '../file-heads.ts'
+import type { KeyValueStore } from '../key-value-store.ts'
+import { contentOf, type ObjectStore, type StoredObject } from '../objects/object-store.ts'
+import type { SessionStore } from '../session-store.ts'
+import { readMarker } from './claim-bucket.ts'
+import type { ObjectCache } from './object-cache.ts'
+import { decodeHead, loadState } from './object-manifest.ts'
+import { parseKey, sessionFolder } from './object-names.ts'
+
+export interface CollectorDeps {
+  objects: ObjectStore
+  prefix: string
+  cache: ObjectCache
+  heads: FileHeads
+  keyValues: Pick<KeyValueStore, 'get' | 'add' | 'replace'>
+  sessions: Pick<SessionStore, 'now' | 'origin' | 'deploymentId' | 'list'>
+  /** Ids of all sessions that have an owner. */
+  sessionIds: () => Promise<Iterable<string>>
+  instanceId: string
+  logger: Logger
+}
+
+export interface Collected {
+  /** Why nothing was looked at. */
+  refused?: 'busy' | 'wrong store'
+  unnamed: number
+  deleted: number
+}
+
+const NOTES = 'collector.json'
+const MAX_NOTES_BYTES = 64 * 1024 * 1024
+const MAX_SUSPECTS = 100_000
+const DAY_MS = 86_400_000
+const MAX_ROUND_MS = 3_600_000
+const SPACE = 'object-collector'
+
+export class Collector {
+  readonly #deps: CollectorDeps
+
+  constructor(deps: CollectorDeps) {
+    this.#deps = deps
+  }
+
+  async round(): Promise<Collected> {
+    const { logger } = this.#deps
+    if (!(await this.#isOurTurn())) return { refused: 'busy', unnamed: 0, deleted: 0 }
+    if (!(await this.#isOurStore())) {
+      logger.warn('Objects are not deleted: the bucket belongs to another session store, or this one was emptied.')
+      return { refused: 'wrong store', unnamed: 0, deleted: 0 }
+    }
+    const now = await this.#deps.sessions.now()
+    const known = await this.#readNotes()
+    const unnamed = await this.#findUnnamed()
+    const due = unnamed.filter((key) => now - (known.get(key) ?? now) >= DAY_MS)
+    // The store may have been emptied while we were looking.
+    const deleted = (await this.#isOurStore()) ? await this.#remove(due) : []
+    for (const key of deleted) known.delete(key)
+    await this.#writeNotes(
+      new Map(unnamed.filter((key) => !deleted.includes(key)).map((key) => [key, known.get(key) ?? now]))
+    )
+    await this.#endUploads()
+    if (deleted.length > 0) logger.info({ objects: deleted.length }, 'Objects that nothing names were deleted.')
+    return { unnamed: unnamed.length, deleted: deleted.length }
+  }
+
+  /** Others leave it alone for as long as a round may take. */
+  async #isOurTurn(): Promise<boolean> {
+    const { keyValues, sessions, instanceId } = this.#deps
+    const now = await sessions.now()
+    const turn = { holder: instanceId, until: now + MAX_ROUND_MS }
+    const held = await keyValues.get(SPACE, 'turn')
+    if (held === null) return keyValues.add(SPACE, 'turn', turn)
+    const isFree = !isRecord(held) || held.holder === instanceId || Number(held.until) <= now
+    return isFree && keyValues.replace(SPACE, 'turn', held, turn)
+  }
+
+  async #isOurStore(): Promise<boolean> {
+    const { objects, prefix, sessions } = this.#deps
+    const marker = await readMarker(objects, prefix)
+    return marker?.id === (await sessions.deploymentId()) && marker.origin === (await sessions.origin()).id
+  }
+
+  /** Objects older than a day that no session names. They are listed before the heads are read: new ones are younger. */
+  async #findUnnamed(): Promise<string[]> {
+    const { objects, prefix, heads } = this.#deps
+    const folders = new Map<string, StoredObject[]>()
+    for (let from: string | undefined; ; ) {
+      const { found, next, now } = await objects.list(`${prefix}sessions/`, from)
+      for (const object of found) {
+        const place = parseKey(prefix, object.key)
+        if (!place || now - object.modifiedAt < DAY_MS) continue
+        folders.set(place.folder, [...(folders.get(place.folder) ?? []), object])
+      }
+      from = next
+      if (from === undefined) break
+    }
+    const byFolder = new Map<string, string>()
+    for (const [sessionId, head] of await heads.list()) byFolder.set(sessionFolder(prefix, sessionId), head)
+    const alive = await this.#livingFolders()
+    const unnamed: string[] = []
+    for (const [folder, inside] of folders) {
+      if (unnamed.length >= MAX_SUSPECTS) break
+      const named = await this.#namesOf(folder, byFolder.get(folder))
+      const isKept = ({ key }: StoredObject) => {
+        return named === 'all' || (key.endsWith('.content') ? alive.has(folder) : named.has(key.slice(folder.length)))
+      }
+      unnamed.push(...inside.filter((object) => !isKept(object)).map(({ key }) => key))
+    }
+    return unnamed
+  }
+
+  /** Folders of sessions that still exist: their conversations may name content. */
+  async #livingFolders(): Promise<Set<string>> {
+    const { sessions, sessionIds, prefix } = this.#deps
+    const records = (await sessions.list()).map(({ sessionId }) => sessionId)
+    return new Set([...records, ...(await sessionIds())].map((id) => sessionFolder(prefix, id)))
+  }
+
+  /** All names that count in a folder. `all` if that can't be told. */
+  async #namesOf(folder: string, stored: string | undefined): Promise<Set<string> | 'all'> {
+    if (stored === undefined) return new Set()
+    try {
+      const head = decodeHead(stored)
+      const { state } = await loadState(this.#deps.cache, folder, head)
+      return new Set([head.base, ...(head.tail === undefined ? [] : [head.tail]), ...state.packUse().keys()])
+    } catch (error) {
+      this.#deps.logger.warn({ err: error, folder }, 'Objects of a session are kept: its manifest could not be read.')
+      return 'all'
+    }
+  }
+
+  async #remove(keys: readonly string[]): Promise<string[]> {
+    if (keys.length > 0) await this.#deps.objects.remove(keys)
+    return [...keys]
+  }
+
+  /** Nobody continues an upload after a day. */
+  async #endUploads(): Promise<void> {
+    const { objects, prefix } = this.#deps
+    for (let from: string | undefined; ; ) {
+      const { found, next, now } = await objects.listUploads(`${prefix}sessions/`, from)
+      for (const upload of found) if (now - upload.startedAt >= 2 * DAY_MS) await objects.abortUpload(upload)
+      from = next
+      if (from === undefined) return
+    }
+  }
+
+  /** When each unnamed object was first seen as such. */
+  async #readNotes(): Promise<Map<string, number>> {
+    const { objects, prefix } = this.#deps
+    const found = await objects.read(prefix + NOTES, 0, MAX_NOTES_BYTES)
+    const notes: unknown = found ? JSON.parse(found.bytes.toString()) : {}
+    const seen = isRecord(notes) && isRecord(notes.seen) ? notes.seen : {}
+    return new Map(Object.entries(seen).flatMap(([key, at]) => (typeof at === 'number' ? [[key, at]] : [])))
+  }
+
+  async #writeNotes(seen: ReadonlyMap<string, number>): Promise<void> {
+    const { objects, prefix } = this.#deps
+    const bytes = Buffer.from(JSON.stringify({ v: 1, seen: Object.fromEntries(seen) }))
+    await objects.put(prefix + NOTES, contentOf(bytes))
+  }
+}

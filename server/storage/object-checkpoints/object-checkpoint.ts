@@ -1,0 +1,295 @@
+import { createHash } from 'node:crypto'
+import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
+import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
+import type { Logger } from '../../lib/logger.ts'
+import { KeyedLock } from '../../lib/waiting/keyed-lock.ts'
+import type { Checkpoint, CheckpointDelta, StoredChangeSet } from '../checkpoint-store.ts'
+import { checkpointClosed, checkSize, contentMissing, translateFileError } from '../checkpoints/checkpoint-errors.ts'
+import { type Change, type CheckpointState, isNeeded, type Location } from '../checkpoints/checkpoint-state.ts'
+import { copyLive } from '../checkpoints/compaction.ts'
+import { PendingBlobs } from '../checkpoints/pending-blobs.ts'
+import type { FileHeads } from '../file-heads.ts'
+import { contentOf, type ObjectStore } from '../objects/object-store.ts'
+import type { SessionStore } from '../session-store.ts'
+import { leaseLost } from '../store-errors.ts'
+import { draftContent, type ObjectCache } from './object-cache.ts'
+import { encodeHead, type Head, nextManifest, packsBytes, snapshotOf } from './object-manifest.ts'
+import { objectName } from './object-names.ts'
+import { type NamedPack, ObjectPacks } from './object-packs.ts'
+import { packsToMerge } from './packs-to-merge.ts'
+
+/** What every session's checkpoint needs. */
+export interface ObjectDeps {
+  objects: ObjectStore
+  cache: ObjectCache
+  heads: FileHeads
+  sessions: Pick<SessionStore, 'now'>
+  logger: Logger
+  maxBytes: number
+  history: { maxBytes: number; keptMs: number }
+}
+
+interface Loaded {
+  sessionId: string
+  epoch: number
+  folder: string
+  state: CheckpointState
+  /** The head as it is stored, and what it says. */
+  stored: string | null
+  head: Head | undefined
+  tail: Buffer
+}
+
+const UPLOADS_AT_ONCE = 4
+/** After a failed merge, the next one waits for this many commits. */
+const MERGE_PAUSE = 20
+
+/**
+ * Writes objects that nothing names yet, then makes them count with one change of the head in the session store, under its epoch.
+ * So an answer that was lost, a crash, or a former owner leave objects that don't count. It deletes nothing.
+ */
+export class ObjectCheckpoint implements Checkpoint {
+  readonly #deps: ObjectDeps
+  readonly #loaded: Loaded
+  readonly #state: CheckpointState
+  readonly #packs: ObjectPacks
+  readonly #pending: PendingBlobs
+  readonly #queue = new KeyedLock()
+  /** A change of the head was sent and not answered: it may count. `adopt` brings our state up to it. */
+  #inDoubt: { next: string; adopt: () => void } | undefined
+  #mergePause = 0
+  #closing: Promise<void> | undefined
+
+  constructor(deps: ObjectDeps, loaded: Loaded) {
+    this.#deps = deps
+    this.#loaded = loaded
+    this.#state = loaded.state
+    this.#packs = new ObjectPacks(deps.cache, loaded.folder)
+    this.#pending = new PendingBlobs(this.#packs, deps.maxBytes)
+  }
+
+  get entries(): ReadonlyMap<string, WorkspaceEntry> {
+    return this.#state.entries
+  }
+
+  get changeSets(): ReadonlyMap<string, StoredChangeSet> {
+    return this.#state.changeSets
+  }
+
+  get isThinned(): boolean {
+    return this.#state.isThinned
+  }
+
+  has(hash: string): boolean {
+    return this.#state.blobs.has(hash) || this.#pending.sizeOf(hash) !== undefined
+  }
+
+  addBlob(content: Uint8Array | AsyncIterable<Uint8Array>): Promise<{ hash: string; size: number }> {
+    return this.#inTurn(async () => {
+      this.#packs.sealIfFull()
+      try {
+        return await this.#pending.add(content, (hash) => this.#state.blobs.has(hash))
+      } catch (error) {
+        throw translateFileError(error)
+      }
+    })
+  }
+
+  /** Resolves when the commit counts. If it triggers a merge, the next commit waits for that, not this one. */
+  commit(delta: CheckpointDelta): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    this.#inTurn(async () => {
+      await this.#commit(delta)
+      resolve()
+      await this.#merge()
+    }).catch(reject)
+    return promise
+  }
+
+  async *read(hash: string, chunkBytes: number): AsyncIterable<Uint8Array> {
+    if (this.#closing) throw checkpointClosed()
+    const blob = this.#state.blobs.get(hash)
+    if (!blob) throw contentMissing()
+    try {
+      yield* this.#packs.read(hash, { ...blob }, chunkBytes)
+    } catch (error) {
+      throw translateObjectError(error)
+    }
+  }
+
+  async readSmall(hashes: readonly string[]): Promise<(Uint8Array | undefined)[]> {
+    if (this.#closing) throw checkpointClosed()
+    const wanted = hashes.map((hash) => {
+      const blob = this.#state.blobs.get(hash)
+      if (!blob) throw contentMissing()
+      return { hash, ...blob }
+    })
+    return this.#packs.readSmall(wanted).catch((error: unknown) => {
+      throw translateObjectError(error)
+    })
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#queue.run('', () => this.#packs.discard())
+    return this.#closing
+  }
+
+  #inTurn<T>(job: () => Promise<T>): Promise<T> {
+    if (this.#closing) return Promise.reject(checkpointClosed())
+    return this.#queue.run('', job)
+  }
+
+  async #commit(delta: CheckpointDelta): Promise<void> {
+    const change = this.#state.plan(delta, (hash) => this.#pending.sizeOf(hash))
+    const { maxBytes, keptMs } = this.#deps.history
+    const isEmpty = change.put.length + change.deleted.length + change.changeSets.size === 0
+    if (!isEmpty) this.#state.thin(change, { maxBytes, since: Date.now() - keptMs })
+    checkSize(change, this.#state, this.#deps.maxBytes, maxBytes)
+    try {
+      if (!isEmpty) await this.#store(change)
+    } catch (error) {
+      throw translateObjectError(error)
+    } finally {
+      this.#pending.clear()
+      await this.#packs.discard()
+    }
+  }
+
+  async #store(change: Change): Promise<void> {
+    const since = await this.#begin()
+    const isNew = (hash: string) => isNeeded(change, hash) && !this.#state.blobs.has(hash)
+    const added = await this.#pending.write(isNew)
+    const packs = await this.#packs.take((draft) => [...added.values()].some(({ pack }) => pack === draft))
+    const located = inObjects(added, packs)
+    const before = { state: this.#state, hasBase: this.#loaded.head !== undefined, tail: this.#loaded.tail }
+    const manifest = nextManifest(before, change, located)
+    const used = new Set([...this.#state.packUse().keys(), ...[...packs.values()].map(({ name }) => name)])
+    const adopt = () => void this.#state.apply(change, (hash) => at(located, hash))
+    await this.#publish({ packs, manifest, used, since, adopt })
+  }
+
+  /** The time before the first write, and the head as it is. */
+  async #begin(): Promise<number> {
+    const { heads, sessions } = this.#deps
+    if (this.#inDoubt !== undefined) {
+      const stored = await heads.read(this.#loaded.sessionId)
+      // Only we write under our epoch, so it is one of these if it is ours. If it counts, our state must follow: what it does not
+      // name may be gone in a day.
+      if (stored === this.#inDoubt.next) this.#inDoubt.adopt()
+      else if (stored !== this.#loaded.stored) throw leaseLost()
+      this.#inDoubt = undefined
+    }
+    return sessions.now()
+  }
+
+  async #publish({ packs, manifest, used, since, adopt }: Publication): Promise<void> {
+    const { folder, epoch, head: before } = this.#loaded
+    const hash = createHash('sha256').update(manifest.bytes).digest('hex')
+    const name = objectName(hash, manifest.bytes.length, 'manifest')
+    const names: Pick<Head, 'base' | 'tail'> =
+      manifest.kind === 'base' || !before ? { base: name } : { base: before.base, tail: name }
+    const bytes = packsBytes(used) + packsBytes([names.base, names.tail ?? ''])
+    await this.#upload([...packs.values()], folder + name, manifest.bytes)
+    const head = { epoch, bytes, ...names }
+    const next = encodeHead(head)
+    await this.#swap(next, since, () => {
+      adopt()
+      this.#loaded.stored = next
+      this.#loaded.head = head
+      this.#loaded.tail = manifest.kind === 'base' ? Buffer.alloc(0) : manifest.bytes
+    })
+  }
+
+  /** Nothing counts before the head names it, so the order does not matter. */
+  async #upload(packs: readonly NamedPack[], manifestKey: string, manifest: Buffer): Promise<void> {
+    const { objects, cache } = this.#deps
+    const { folder } = this.#loaded
+    const waiting = [...packs]
+    const work = async () => {
+      for (let pack = waiting.pop(); pack; pack = waiting.pop()) {
+        await objects.put(folder + pack.name, draftContent(pack.draft, pack.bytes))
+      }
+    }
+    const sent = [objects.put(manifestKey, contentOf(manifest)), ...Array.from({ length: UPLOADS_AT_ONCE }, work)]
+    const failed = (await Promise.allSettled(sent)).find(({ status }) => status === 'rejected')
+    for (const { name, draft } of packs) {
+      await (failed ? cache.discard(draft) : cache.keep(folder + name, draft))
+    }
+    if (failed?.status === 'rejected') throw failed.reason
+    await cache.add(manifestKey, manifest)
+  }
+
+  async #swap(next: string, since: number, adopt: () => void): Promise<void> {
+    const { sessionId, epoch, stored: known } = this.#loaded
+    this.#inDoubt = { next, adopt }
+    const result = await this.#deps.heads.swap(sessionId, { epoch, known, next, since })
+    this.#inDoubt = undefined
+    if (result === 'late') {
+      const message = 'Saving the files took too long; they are saved again with the next change.'
+      throw new AppError('unavailable', 'checkpoint_failed', message)
+    }
+    if (result === 'changed' && (await this.#deps.heads.read(sessionId)) === null) {
+      throw new AppError('not-found', 'checkpoint_removed', 'The files of this session were removed; open it again.')
+    }
+    if (result !== 'ok') throw leaseLost()
+    adopt()
+  }
+
+  async #merge(): Promise<void> {
+    if (this.#mergePause-- > 0) return
+    const from = packsToMerge(this.#state)
+    if (from.size === 0) return
+    try {
+      const since = await this.#begin()
+      const copied = await copyLive(this.#packs, this.#state, from)
+      const packs = await this.#packs.take(() => true)
+      const moved = inObjects(copied, packs)
+      const after = this.#state.clone().move(moved)
+      const used = after.packUse().keys()
+      const adopt = () => void this.#state.move(moved)
+      await this.#publish({ packs, manifest: { kind: 'base', bytes: snapshotOf(after) }, used, since, adopt })
+    } catch (error) {
+      this.#mergePause = MERGE_PAUSE
+      await this.#packs.discard()
+      const { logger } = this.#deps
+      logger.warn({ err: error, folder: this.#loaded.folder }, `Packs were not merged: ${messageOf(error)}`)
+    }
+  }
+}
+
+interface Publication {
+  packs: ReadonlyMap<string, NamedPack>
+  manifest: { kind: 'base' | 'tail'; bytes: Buffer }
+  /** Names of all packs that count then. */
+  used: Iterable<string>
+  since: number
+  /** Changes our state, once it counts. */
+  adopt: () => void
+}
+
+/** An error of the object store becomes one about files; all others stay. */
+export function translateObjectError(error: unknown): unknown {
+  if (!isAppError(error, 'objects_unavailable') && !isAppError(error, 'objects_refused')) {
+    return translateFileError(error)
+  }
+  const message = `The files of this session could not be stored or read: ${error.message}`
+  return new AppError('unavailable', 'checkpoint_failed', message, { cause: error })
+}
+
+/** The locations with names of objects in place of drafts. */
+function inObjects(
+  locations: ReadonlyMap<string, Location>,
+  packs: ReadonlyMap<string, NamedPack>
+): Map<string, Location> {
+  return new Map(
+    [...locations].map(([hash, location]) => {
+      return [hash, { ...location, pack: packs.get(location.pack)?.name ?? location.pack }]
+    })
+  )
+}
+
+function at(locations: ReadonlyMap<string, Location>, hash: string): Location {
+  const location = locations.get(hash)
+  if (!location) throw new Error('content was planned for but not written')
+  return location
+}

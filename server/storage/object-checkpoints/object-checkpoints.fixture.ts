@@ -1,0 +1,65 @@
+/** Instances that share nothing but a session store and a service of objects, for the tests of this folder. */
+import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import { discard, temporaryFolder } from '../../../tests/support/temporary-folder.ts'
+import { silentLogger } from '../../lib/logger.ts'
+import type { CheckpointStore } from '../checkpoint-store.ts'
+import { openEmbeddedStore } from '../embedded/open-embedded-store.ts'
+import { FakeObjectService } from '../objects/fake-object-service.ts'
+import { openTestObjects } from '../objects/fake-object-store.ts'
+import type { ObjectStore } from '../objects/object-store.ts'
+import type { Store } from '../store.ts'
+import { ObjectCache } from './object-cache.ts'
+import { openObjectCheckpoints } from './open-object-checkpoints.ts'
+
+const MB = 1024 * 1024
+
+export class ObjectFixture {
+  readonly dir = temporaryFolder()
+  readonly service = new FakeObjectService()
+  readonly prefix = `test-${randomUUID()}/`
+  objects: ObjectStore
+  readonly store: Store
+  readonly #isReal: boolean
+
+  private constructor(store: Store, isReal: boolean) {
+    this.store = store
+    this.#isReal = isReal
+    this.objects = openTestObjects({})
+  }
+
+  static async open({ isReal = false } = {}): Promise<ObjectFixture> {
+    const dataDir = temporaryFolder()
+    const fixture = new ObjectFixture(await openEmbeddedStore({ dataDir, logger: silentLogger }), isReal)
+    if (!isReal) {
+      await fixture.service.start()
+      fixture.objects = openTestObjects({ endpoint: fixture.service.endpoint })
+    }
+    return fixture
+  }
+
+  /** An instance with its own cache. */
+  instance(maxCacheBytes = 64 * MB): CheckpointStore {
+    const { objects, prefix, store } = this
+    const logger = silentLogger
+    const cache = new ObjectCache({ dir: join(this.dir, randomUUID()), maxBytes: maxCacheBytes, objects, logger })
+    const history = { maxBytes: 64 * MB, keptMs: Number.POSITIVE_INFINITY }
+    const { heads, sessions } = store
+    return openObjectCheckpoints({ objects, prefix, cache, heads, sessions, logger, maxBytes: 256 * MB, history })
+  }
+
+  async takeOver(sessionId: string): Promise<number> {
+    const known = await this.store.sessions.get(sessionId)
+    if (known) await this.store.sessions.release(sessionId, known.epoch)
+    const taken = await this.store.sessions.acquire(sessionId, randomUUID(), 60_000)
+    if (!taken.granted) throw new Error('held')
+    return taken.record.epoch
+  }
+
+  async dispose(): Promise<void> {
+    await this.store.close()
+    if (!this.#isReal) await this.service.stop()
+    this.objects.close()
+    discard(this.dir)
+  }
+}

@@ -1,0 +1,68 @@
+/** The object store of a deployment, with the client that talks to it. It is loaded only if CHECKPOINT_STORE is set. */
+import type { Logger } from '../../lib/logger.ts'
+import type { Operation } from '../../lib/observed.ts'
+import type { CheckpointStore } from '../checkpoint-store.ts'
+import type { ObjectStore } from '../objects/object-store.ts'
+import { S3ObjectStore, type S3Options } from '../objects/s3-object-store.ts'
+import type { Store } from '../store.ts'
+import { claimBucket, readMarker } from './claim-bucket.ts'
+import { Collector, type CollectorDeps } from './collector.ts'
+import { ObjectCache } from './object-cache.ts'
+import type { ObjectDeps } from './object-checkpoint.ts'
+import { openObjectCheckpoints } from './open-object-checkpoints.ts'
+
+export interface BucketOptions extends Omit<S3Options, 'bucket' | 'report'> {
+  /** `s3://bucket/prefix`. */
+  address: string
+  /** The folder and the size of the cache. */
+  cache: { dir: string; maxBytes: number }
+  report: (operation: Operation) => void
+  /** Called for each object that was needed, and was in the cache or not. */
+  looked: (isHit: boolean) => void
+  logger: Logger
+}
+
+export class Bucket {
+  readonly objects: ObjectStore
+  readonly prefix: string
+  readonly #cache: ObjectCache
+
+  constructor({ cache, looked, logger, ...options }: BucketOptions) {
+    const { bucket, prefix } = parseAddress(options.address)
+    this.objects = new S3ObjectStore({ ...options, bucket })
+    this.prefix = prefix
+    this.#cache = new ObjectCache({ ...cache, objects: this.objects, looked, logger })
+  }
+
+  /** The id of the deployment whose files are here, if there are any. */
+  async deploymentId(): Promise<string | undefined> {
+    return (await readMarker(this.objects, this.prefix))?.id
+  }
+
+  /** Throws `wrong_bucket` if these files belong to another store, unless the operator has confirmed that they are ours. */
+  claim({ sessions }: Pick<Store, 'sessions'>, isAccepted: boolean): Promise<void> {
+    return claimBucket(this.objects, this.prefix, sessions, isAccepted)
+  }
+
+  openCheckpoints(
+    { sessions, heads }: Pick<Store, 'sessions' | 'heads'>,
+    limits: Pick<ObjectDeps, 'maxBytes' | 'history' | 'logger'>
+  ): CheckpointStore {
+    const { objects, prefix } = this
+    return openObjectCheckpoints({ objects, prefix, cache: this.#cache, heads, sessions, ...limits })
+  }
+
+  collector(
+    { sessions, heads, keyValues }: Store,
+    others: Pick<CollectorDeps, 'sessionIds' | 'instanceId' | 'logger'>
+  ): Collector {
+    const { objects, prefix } = this
+    return new Collector({ objects, prefix, cache: this.#cache, heads, keyValues, sessions, ...others })
+  }
+}
+
+function parseAddress(address: string): { bucket: string; prefix: string } {
+  const [bucket = '', ...path] = address.replace(/^s3:\/\//, '').split('/')
+  const prefix = path.filter((part) => part !== '').join('/')
+  return { bucket, prefix: prefix === '' ? '' : `${prefix}/` }
+}

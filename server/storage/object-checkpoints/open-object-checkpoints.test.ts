@@ -1,0 +1,180 @@
+import { randomBytes } from 'node:crypto'
+import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describeCheckpointStore, filesOf, put } from '../checkpoint-store.contract.ts'
+import type { CheckpointStore } from '../checkpoint-store.ts'
+import type { Fault } from '../objects/fake-object-service.ts'
+import { whyNoRealService } from '../objects/fake-object-store.ts'
+import { ObjectFixture } from './object-checkpoints.fixture.ts'
+
+const MB = 1024 * 1024
+const FAULTS = ['lost', 'cut', 'busy', 'skewed', 'forbidden'] as const
+
+async function underTest(isReal: boolean) {
+  const fixture = await ObjectFixture.open({ isReal })
+  const parts = { first: fixture.instance(), second: fixture.instance(0) }
+  return { ...parts, takeOver: (id: string) => fixture.takeOver(id), dispose: () => fixture.dispose() }
+}
+
+describeCheckpointStore('objects in memory', () => underTest(false))
+if (whyNoRealService === undefined) describeCheckpointStore('a real S3 service', () => underTest(true), 10)
+else process.stderr.write(`${whyNoRealService}\n`)
+
+describe('files in an object store', () => {
+  let fixture: ObjectFixture
+  let store: CheckpointStore
+  beforeEach(async () => {
+    fixture = await ObjectFixture.open()
+    store = fixture.instance()
+  })
+  afterEach(() => fixture.dispose())
+
+  const owner = async (on = store) => on.open('s', await fixture.takeOver('s'))
+  const manifests = () => fixture.service.keys('.manifest').length
+  const packs = () => fixture.service.keys('.pack').length
+
+  it('writes two objects per commit, lists nothing, and deletes nothing', async () => {
+    const one = await owner()
+    for (let i = 0; i < 10; i++) await put(one, { [`f${i}`]: `text ${i}` })
+    const { requests } = fixture.service
+    expect(requests.map(({ method }) => method)).toEqual(Array.from({ length: 20 }, () => 'PUT'))
+    expect({ packs: packs(), manifests: manifests() }).toEqual({ packs: 10, manifests: 10 })
+    await one.close()
+    requests.length = 0
+    expect(Object.keys(await filesOf(await owner(fixture.instance())))).toHaveLength(10)
+    // The base, the tail and ten packs.
+    expect(requests.map(({ method }) => method)).toEqual(Array.from({ length: 12 }, () => 'GET'))
+    requests.length = 0
+    await filesOf(await owner())
+    expect(requests).toEqual([])
+  })
+
+  it('stores a small change of many files in a small object', async () => {
+    const one = await owner()
+    await put(one, Object.fromEntries(Array.from({ length: 3000 }, (_, i) => [`folder/file-${i}`, `text ${i}`])))
+    const before = sizeOfAll(fixture)
+    await put(one, { 'folder/file-7': 'changed' })
+    expect(sizeOfAll(fixture) - before).toBeLessThan(2000)
+  })
+
+  it('keeps the number of packs small over many commits, and every file readable', async () => {
+    const one = await owner()
+    const expected: Record<string, string> = {}
+    for (let i = 0; i < 150; i++) {
+      const name = `f${i % 40}`
+      expected[name] = `text ${i}`
+      await put(one, { [name]: `text ${i}` })
+    }
+    await one.close()
+    const { requests } = fixture.service
+    requests.length = 0
+    expect(await filesOf(await owner(fixture.instance()))).toEqual(expected)
+    expect(requests.length).toBeLessThan(40)
+  })
+
+  it('stores a large file in parts, and small ones after it in another pack', async () => {
+    const one = await owner()
+    const large = randomBytes(20 * MB)
+    await one.addBlob(large)
+    await put(one, { large, small: 'x' })
+    expect(packs()).toBe(2)
+    const two = await owner(fixture.instance())
+    expect((await filesOf(two)).small).toBe('x')
+  })
+
+  it('keeps the cache within its limit', async () => {
+    const one = await owner(fixture.instance(3 * MB))
+    for (let i = 0; i < 12; i++) await put(one, { [`f${i}`]: randomBytes(MB) })
+    const [cache = ''] = readdirSync(fixture.dir)
+    const bytes = readdirSync(join(fixture.dir, cache)).map((name) => statSync(join(fixture.dir, cache, name)).size)
+    expect(bytes.reduce((sum, each) => sum + each, 0)).toBeLessThan(5 * MB)
+    expect(Object.keys(await filesOf(one))).toHaveLength(12)
+  })
+
+  it('reads nothing wrong from a damaged object or cache', async () => {
+    const one = await owner()
+    await put(one, { a: 'right' })
+    const key = fixture.service.keys('.pack')[0] ?? ''
+    const held = fixture.service.objects.get(key)
+    if (held) held.bytes = Buffer.from('wrong')
+    expect(await filesOf(await owner())).toEqual({ a: 'right' })
+    const two = await owner(fixture.instance())
+    await expect(filesOf(two)).rejects.toMatchObject({ kind: 'internal', code: 'checkpoint_damaged' })
+  })
+
+  it('does not let a former owner open newer files as its own', async () => {
+    const old = await fixture.takeOver('s')
+    await put(await store.open('s', old), { a: '1' })
+    await put(await owner(), { a: '2' })
+    await expect(store.open('s', old)).rejects.toMatchObject({ code: 'lease_lost' })
+  })
+
+  it('fails with a sentence while the service is away, then continues', async () => {
+    const one = await owner()
+    await put(one, { a: '1' })
+    fixture.service.fault = () => 'forbidden'
+    await expect(put(one, { a: '2' })).rejects.toMatchObject({ kind: 'unavailable', code: 'checkpoint_failed' })
+    expect(await filesOf(one)).toEqual({ a: '1' })
+    let isAway = 4
+    fixture.service.fault = () => (isAway-- > 0 ? 'busy' : undefined)
+    await put(one, { a: '3', b: '4' })
+    expect(await filesOf(await owner(fixture.instance()))).toEqual({ a: '3', b: '4' })
+  })
+
+  // Checked: if the state does not follow a change that counts, the last commit names a pack that the head before did not name.
+  it('loses nothing when the session store does not answer', async () => {
+    const one = await owner()
+    await put(one, { a: '1', c: 'gone' })
+    const { swap } = fixture.store.heads
+    const failNext = (isDone: boolean) => {
+      fixture.store.heads.swap = async (id, change) => {
+        fixture.store.heads.swap = swap
+        if (isDone) await swap(id, change)
+        throw new Error('no answer')
+      }
+    }
+    failNext(true)
+    await expect(put(one, {}, ['c'])).rejects.toThrow('no answer')
+    await put(one, { a: '2' })
+    expect(await filesOf(one)).toEqual({ a: '2' })
+    failNext(false)
+    await expect(put(one, { a: 'unknown' })).rejects.toThrow('no answer')
+    await put(one, { b: '3' })
+    expect(await filesOf(await owner(fixture.instance()))).toEqual({ a: '2', b: '3' })
+  })
+
+  it('loses nothing that was acknowledged under random faults', async () => {
+    const faults = fc.array(fc.constantFrom<Fault | undefined>(...FAULTS, undefined, undefined), {
+      minLength: 10,
+      maxLength: 20
+    })
+    await fc.assert(
+      fc.asyncProperty(faults, fc.uuid(), async (plan, id) => {
+        const open = async () => store.open(id, await fixture.takeOver(id))
+        const acknowledged: Record<string, string> = {}
+        fixture.service.fault = () => plan.shift()
+        for (let i = 0; i < 6; i++) {
+          const checkpoint = await open().catch(() => undefined)
+          if (!checkpoint) continue
+          const name = `f${i % 4}`
+          await put(checkpoint, { [name]: `${i}` }).then(
+            () => {
+              acknowledged[name] = `${i}`
+            },
+            () => {}
+          )
+          await checkpoint.close()
+        }
+        fixture.service.fault = () => undefined
+        expect(await filesOf(await fixture.instance().open(id, await fixture.takeOver(id)))).toEqual(acknowledged)
+      }),
+      { numRuns: 5 }
+    )
+  })
+})
+
+function sizeOfAll({ service }: ObjectFixture): number {
+  return [...service.objects.values()].reduce((sum, { bytes }) => sum + bytes.length, 0)
+}

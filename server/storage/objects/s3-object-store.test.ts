@@ -1,0 +1,124 @@
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { loadSharedConfigFiles } from '@smithy/core/config'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { discard, temporaryFolder } from '../../../tests/support/temporary-folder.ts'
+import { FakeObjectService, type Fault } from './fake-object-service.ts'
+import { openTestObjects, whyNoRealService } from './fake-object-store.ts'
+import { describeObjectStore } from './object-store.contract.ts'
+import { contentOf } from './object-store.ts'
+import type { S3ObjectStore } from './s3-object-store.ts'
+
+describeObjectStore('in memory', async () => {
+  const service = await new FakeObjectService().start()
+  const store = openTestObjects({ endpoint: service.endpoint })
+  return { store, dispose: () => service.stop() }
+})
+
+if (whyNoRealService === undefined) {
+  describeObjectStore('a real service', async () => ({ store: openTestObjects({}), dispose: async () => {} }))
+} else process.stderr.write(`${whyNoRealService}\n`)
+
+describe('a service that misbehaves', () => {
+  let service: FakeObjectService
+  let store: S3ObjectStore
+  beforeEach(async () => {
+    service = await new FakeObjectService().start()
+    store = openTestObjects({ endpoint: service.endpoint })
+  })
+  afterEach(() => service.stop())
+
+  const faultsOnce = (...faults: Fault[]) => {
+    service.fault = () => faults.shift()
+  }
+
+  it.each<Fault>(['lost', 'cut', 'busy', 'slow', 'skewed'])('gets over %s', async (fault) => {
+    faultsOnce(fault, fault)
+    await store.put('a', contentOf(Buffer.from('1')))
+    faultsOnce(fault)
+    expect(String((await store.read('a', 0, 10))?.bytes)).toBe('1')
+    faultsOnce(fault)
+    expect((await store.list('')).found).toHaveLength(1)
+    faultsOnce(fault)
+    await store.remove(['a'])
+    expect(service.keys()).toEqual([])
+  })
+
+  it('completes an upload whose answers are lost at any step', async () => {
+    const content = randomBytes(9 * 1024 * 1024)
+    for (let lost = 0; lost < 5; lost++) {
+      let n = 0
+      service.fault = () => (n++ === lost ? 'lost' : undefined)
+      await store.put(`large-${lost}`, contentOf(content))
+      service.fault = () => undefined
+      expect(service.objects.get(`large-${lost}`)?.bytes.equals(content)).toBe(true)
+    }
+  })
+
+  it('takes its own object for created if the first answer was lost, or tells that one exists', async () => {
+    faultsOnce('lost')
+    expect(await store.create('a', Buffer.from('1'))).toBe(false)
+    expect(String(service.objects.get('a')?.bytes)).toBe('1')
+  })
+
+  it('gives up in time with a sentence, and at once if it is refused', async () => {
+    service.fault = () => 'busy'
+    const hasty = openTestObjects({ endpoint: service.endpoint, limits: { attemptMs: 200, totalMs: 400 } })
+    const failed = hasty.put('a', contentOf(Buffer.from('1')))
+    await expect(failed).rejects.toMatchObject({ kind: 'unavailable', code: 'objects_unavailable' })
+    service.requests.length = 0
+    service.fault = () => 'forbidden'
+    await expect(store.read('a', 0, 1)).rejects.toMatchObject({ code: 'objects_refused' })
+    expect(service.requests).toHaveLength(1)
+    await service.stop()
+    await expect(hasty.probe()).rejects.toMatchObject({ code: 'objects_unavailable' })
+    service = await new FakeObjectService().start()
+  })
+
+  // Checked: without the gate, forty are in memory at once.
+  it('has only a few objects in memory at once', async () => {
+    let inMemory = 0
+    let most = 0
+    service.fault = () => {
+      inMemory--
+      return 'slow'
+    }
+    const content = {
+      bytes: 10,
+      async read() {
+        most = Math.max(most, ++inMemory)
+        return Buffer.alloc(10)
+      }
+    }
+    await Promise.all(Array.from({ length: 40 }, (_, i) => store.put(`many-${i}`, content)))
+    expect(most).toBeGreaterThan(1)
+    expect(most).toBeLessThanOrEqual(8)
+  })
+
+  it("tells the service's clock", async () => {
+    service.skewMs = 3 * 3_600_000
+    faultsOnce('skewed')
+    await store.put('a', contentOf(Buffer.from('1')))
+    const { found, now } = await store.list('')
+    expect(Math.abs(now - Number(found[0]?.modifiedAt))).toBeLessThan(60_000)
+  })
+})
+
+// Checked: without `hideUserFiles`, the client takes the address from the file.
+it("does not read the user's files", async () => {
+  const home = temporaryFolder()
+  mkdirSync(join(home, '.aws'))
+  writeFileSync(join(home, '.aws/config'), '[default]\nendpoint_url = http://127.0.0.1:9\ncredential_process = true\n')
+  writeFileSync(join(home, '.aws/credentials'), '[default]\naws_access_key_id = x\naws_secret_access_key = y\n')
+  const before = process.env.HOME
+  process.env.HOME = home
+  try {
+    openTestObjects({ endpoint: 'http://127.0.0.1:9' }).close()
+    expect(await loadSharedConfigFiles({ ignoreCache: true })).toEqual({ configFile: {}, credentialsFile: {} })
+  } finally {
+    if (before === undefined) delete process.env.HOME
+    else process.env.HOME = before
+    discard(home)
+  }
+})

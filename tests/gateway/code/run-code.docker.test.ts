@@ -1,0 +1,125 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, expect, it } from 'vitest'
+import type { ApprovalCard } from '../../../contract/rest.ts'
+import { child } from '../../../server/connections/connections.fixture.ts'
+import { isRecord } from '../../../server/lib/is-record.ts'
+import { silentLogger } from '../../../server/lib/logger.ts'
+import { ApprovalInbox } from '../../../server/policy/approval-inbox.ts'
+import { openEmbeddedStore } from '../../../server/storage/embedded/open-embedded-store.ts'
+import { eventually } from '../../support/eventually.ts'
+import { type GatewayProcess, startGateway } from '../../support/gateway-process.ts'
+import { temporaryFolder } from '../../support/temporary-folder.ts'
+
+const running: GatewayProcess[] = []
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((gateway) => gateway.end()))
+})
+
+const SECRET = 'sk-not-in-the-sandbox-1234'
+/** Shared by the gateways of a test: the data folder, and the file in which the server counts its writes. */
+const place = () => ({ data: temporaryFolder(), count: join(temporaryFolder(), 'count') })
+
+async function start({ data, count }: ReturnType<typeof place>): Promise<GatewayProcess> {
+  const env = { DATA_DIR: data, GATEWAY_ONLY_SECRET: SECRET }
+  const servers = { steady: child('steady', [count], { env: { TOKEN: SECRET } }) }
+  const gateway = await startGateway(servers, { args: ['--code'], env })
+  running.push(gateway)
+  return gateway
+}
+
+async function run(gateway: GatewayProcess, args: Record<string, unknown>): Promise<Record<string, unknown>> {
+  const { structuredContent } = await gateway.client.callTool(
+    { name: 'run_code', arguments: args },
+    { timeout: 100_000 }
+  )
+  return isRecord(structuredContent) ? structuredContent : {}
+}
+
+/** Decides in the inbox like a page that another process serves. */
+async function decide({ data }: ReturnType<typeof place>): Promise<ApprovalCard[]> {
+  const store = await openEmbeddedStore({ dataDir: data, deploymentId: undefined, logger: silentLogger })
+  try {
+    const inbox = new ApprovalInbox(store.keyValues)
+    const cards = await inbox.open()
+    for (const { id, hash } of cards) await inbox.answer(id, hash, { approved: true })
+    return cards
+  } finally {
+    await store.close()
+  }
+}
+
+const lines = ({ count }: ReturnType<typeof place>) =>
+  existsSync(count) ? readFileSync(count, 'utf8').trim().split('\n').filter(Boolean) : []
+const containers = () =>
+  execFileSync('docker', ['ps', '-aq', '--filter', 'label=mcp-orchestrator.server=run_code'], { encoding: 'utf8' })
+    .split('\n')
+    .filter(Boolean)
+
+it('runs a program in a sandbox, which has no secret, no network and no file of ours', async () => {
+  const gateway = await start(place())
+  const { tools } = await gateway.client.listTools()
+  expect(tools.map(({ name }) => name)).toContain('run_code')
+  const code = `const all: string[] = await Promise.all([1, 2, 3].map((n) => tools.steady.echo({ message: 'm' + n })))
+console.log('got', all.length)
+const signature = await describe('steady', 'echo')
+;({ all, signature, globals: Object.getOwnPropertyNames(globalThis).filter((name) => /process|require|fetch|module/i.test(name)) })`
+  expect(await run(gateway, { code })).toMatchObject({
+    status: 'completed',
+    value: {
+      all: ['m1', 'm2', 'm3'],
+      signature: expect.stringContaining('tools.steady.echo(args: { message: string })'),
+      globals: []
+    },
+    calls: 3,
+    logs: 'got 3'
+  })
+  // The sandbox that is kept ready for the next program, looked at from outside.
+  await eventually('a warm sandbox', () => containers().length === 1)
+  const inspected = execFileSync('docker', ['inspect', ...containers()], { encoding: 'utf8' })
+  expect(inspected).not.toContain(SECRET)
+  expect(JSON.parse(inspected)[0].HostConfig.NetworkMode).toBe('none')
+})
+
+it('waits for approval, survives kill -9, and sends each write once', async () => {
+  const shared = place()
+  const first = await start(shared)
+  const code = `const who = await tools.steady.echo({ message: 'someone@example.test' })
+await tools.steady.write({ message: who })
+await tools.steady.write({ message: 'second' })
+who`
+  const waiting = await run(first, { code })
+  expect(waiting).toMatchObject({ status: 'waiting', waitingFor: [{ tool: 'write', line: 2 }] })
+  const { runId } = waiting
+  first.process.kill('SIGKILL')
+  await first.exited
+  const [card] = await decide(shared)
+  expect(card).toMatchObject({
+    args: { message: 'someone@example.test' },
+    code: { line: 2, sources: [{ path: 'message', server: 'steady', tool: 'echo', n: 1 }] }
+  })
+  expect(lines(shared)).toEqual([])
+  const second = await start(shared)
+  await eventually('the run to ask for its second write', async () => {
+    const report = await run(second, { runId })
+    return report.status === 'waiting' && lines(shared).length === 1
+  })
+  await decide(shared)
+  await eventually('the run to end', async () => (await run(second, { runId })).status === 'completed')
+  expect(await run(second, { runId })).toMatchObject({ status: 'completed', value: 'someone@example.test' })
+  expect(lines(shared)).toEqual(['someone@example.test', 'second'])
+})
+
+it('ends a program that loops for ever, and leaves no container behind', async () => {
+  const gateway = await start(place())
+  expect(await run(gateway, { code: 'for (;;) {}', timeoutMs: 3000 })).toMatchObject({
+    status: 'failed',
+    error: { code: 'code_timeout' }
+  })
+  const { runId } = await run(gateway, { code: 'await tools.steady.write({ message: "x" })' })
+  expect(await run(gateway, { runId, cancel: true })).toMatchObject({ status: 'cancelled' })
+  running.splice(running.indexOf(gateway), 1)
+  await gateway.end()
+  await eventually('all containers to be removed', () => containers().length === 0)
+})

@@ -1,0 +1,94 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { startRegistry } from '../fixtures/mcp-registry.ts'
+import { spawnGateway } from '../support/gateway-process.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
+
+const WEATHER = {
+  $schema: 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json',
+  name: 'io.github.someone/weather',
+  description: 'Weather\u202e of the world',
+  version: '1.0.2',
+  packages: [
+    {
+      registryType: 'npm',
+      identifier: '@some/weather',
+      version: '1.0.2',
+      transport: { type: 'stdio' },
+      environmentVariables: [
+        { name: 'API_KEY', description: 'Key of the service', isRequired: true, isSecret: true },
+        { name: 'CITY', description: 'Your city', isRequired: true }
+      ]
+    }
+  ]
+}
+
+async function workplace() {
+  const dir = temporaryFolder()
+  const config = join(dir, 'mcp.json')
+  const registry = await startRegistry([WEATHER, { ...WEATHER, name: 'io.github.someone/other', description: 'Else' }])
+  onTestFinished(() => registry.close())
+  const run = async (...args: string[]) => {
+    const own = ['--config', config, '--data-dir', join(dir, 'data')]
+    const command = spawnGateway(['servers', ...args, ...own], { HOME: dir })
+    command.stdin.end()
+    const texts = { out: '', err: '' }
+    command.stdout.on('data', (chunk) => (texts.out += chunk))
+    command.stderr.on('data', (chunk) => (texts.err += chunk))
+    const code = await new Promise((done) => command.once('close', done))
+    return { code, ...texts }
+  }
+  const saved = () => (existsSync(config) ? JSON.parse(readFileSync(config, 'utf8')).mcpServers : undefined)
+  return { dir, registry, run, saved }
+}
+
+const ENTRY = {
+  command: 'npx',
+  args: ['-y', '@some/weather@1.0.2'],
+  env: { API_KEY: `\${secret:WEATHER_API_KEY}`, CITY: 'Bern' },
+  description: 'Weather⟨U+202E⟩ of the world'
+}
+
+describe('servers of the public MCP Registry', { timeout: 60_000 }, () => {
+  it('are fetched once, then searched and imported without a network', async () => {
+    const { registry, run, saved } = await workplace()
+    const early = await run('search', 'weather')
+    expect([early.code, early.err]).toEqual([1, expect.stringContaining('servers fetch')])
+    expect(await run('fetch', registry.url)).toMatchObject({ code: 0, out: expect.stringContaining('2 servers') })
+    const asked = registry.asked.length
+    const found = await run('search', 'WEATHER')
+    expect(found).toMatchObject({ code: 0, out: expect.stringContaining('io.github.someone/weather 1.0.2\n') })
+    expect(found.out).not.toContain('someone/other')
+    // The value that only the user knows is asked for by name, and nothing is added without confirmation.
+    const name = 'io.github.someone/weather'
+    expect((await run('import', name, '--yes')).err).toContain('CITY (Your city): --set CITY=VALUE')
+    const shown = await run('import', name, '--set', 'CITY=Bern')
+    expect(shown.out).toContain('npx -y @some/weather@1.0.2')
+    expect(shown.out).toContain(`variable: API_KEY=\${secret:WEATHER_API_KEY}`)
+    expect([shown.code, shown.err]).toEqual([1, expect.stringContaining('Nothing was imported')])
+    expect(saved()).toBeUndefined()
+    const added = await run('import', name, '--set', 'CITY=Bern', '--yes')
+    expect(added.out).toContain('mcp-orchestrator servers secret WEATHER_API_KEY')
+    expect(added.out).toContain('mcp-orchestrator servers test weather')
+    expect(saved()).toEqual({ weather: ENTRY })
+    expect(registry.asked).toHaveLength(asked)
+    expect((await run('import', 'io.github.someone/wether')).err).toContain('Did you mean "io.github.someone/weather"')
+  })
+
+  it('are imported from a file or an address, under a name of their own', async () => {
+    const { dir, registry, run, saved } = await workplace()
+    const file = join(dir, 'server.json')
+    writeFileSync(file, JSON.stringify(WEATHER))
+    await run('import', file, '--set', 'CITY=Bern', '--yes')
+    const address = `${registry.url}/v0.1/servers/${encodeURIComponent(WEATHER.name)}/versions/latest`
+    await run('import', address, '--set', 'CITY=Basel', '--as', 'second', '--yes')
+    expect(saved()).toEqual({
+      weather: ENTRY,
+      second: { ...ENTRY, env: { API_KEY: `\${secret:SECOND_API_KEY}`, CITY: 'Basel' } }
+    })
+    const { err } = await run('import', `${registry.url}/v0.1/servers`)
+    expect(err).toContain('is not a server.json')
+    expect((await run('import', '--set', 'A=1')).err).toContain('--set is for servers of a server.json only')
+  })
+})

@@ -1,0 +1,106 @@
+import { defineStore } from 'pinia'
+import { reactive, toRaw, watch } from 'vue'
+import type { AnswerContent, QuestionField } from '../../../contract/questions/questions.ts'
+import { type AskedQuestion, isOpenQuestion } from '../../../contract/transcript.ts'
+import { recall, remember } from '../../remembered.ts'
+import { INPUT } from '../call-views.ts'
+import { useSession } from '../session.ts'
+import { useKeptInputs } from './kept-inputs.ts'
+
+/** The input of a form's fields: a text for most, a list for several choices. */
+export type FieldInput = string | boolean | string[]
+export type FormInput = Record<string, FieldInput>
+
+/** Half-filled answers to questions. They survive a reload of this tab, and rows that are drawn again. */
+export const useQuestionDrafts = defineStore('question-drafts', () => {
+  const session = useSession()
+  const kept = useKeptInputs()
+  const drafts = new Map<string, FormInput>()
+  const asked = new Map<string, { sessionId: string; callId: string; question: AskedQuestion }>()
+  /** Answers on their way. */
+  const sending = new Set<string>()
+
+  function keyOf(sessionId: string, callId: string, { id, at }: AskedQuestion): string {
+    return `${INPUT}question:${callId}:${id}:${at}:${sessionId}`
+  }
+  function draftOf(sessionId: string, callId: string, question: AskedQuestion): FormInput {
+    const key = keyOf(sessionId, callId, question)
+    const known = drafts.get(key)
+    if (known) return known
+    const kept = recall(key, 'tab')
+    const draft = reactive<FormInput>({ ...emptyInput(question.fields ?? []), ...(kept ? JSON.parse(kept) : {}) })
+    watch(draft, () => drafts.has(key) && remember(key, JSON.stringify(draft), 'tab'))
+    drafts.set(key, draft)
+    asked.set(key, { sessionId, callId, question })
+    return draft
+  }
+  /** A question that was answered elsewhere, or whose call has ended, takes its form with it; what was typed is kept for the person. */
+  function keepOrphans(): void {
+    for (const [key, { sessionId, callId, question }] of asked) {
+      const call = toRaw(session.transcript).calls[callId]
+      if (sessionId !== session.sessionId || !call || sending.has(key)) continue
+      const now = call.questions?.find(({ id }) => id === question.id)
+      if (now && isOpenQuestion(session.transcript, call, now)) continue
+      const place = `[data-question="${CSS.escape(question.id)}"]`
+      kept.keep('Your answer was not sent: the question is over.', typedText(question, drafts.get(key) ?? {}), place)
+      forget(sessionId, callId, question)
+    }
+  }
+  // Before the form goes, together with the focus.
+  watch(() => session.version, keepOrphans, { flush: 'sync' })
+  /** While `work` sends the answer, the form is not an orphan. */
+  async function whileSending(
+    sessionId: string,
+    callId: string,
+    question: AskedQuestion,
+    work: () => Promise<boolean>
+  ): Promise<boolean> {
+    const key = keyOf(sessionId, callId, question)
+    sending.add(key)
+    const isDone = await work()
+    sending.delete(key)
+    if (isDone) forget(sessionId, callId, question)
+    else keepOrphans()
+    return isDone
+  }
+  function forget(sessionId: string, callId: string, question: AskedQuestion): void {
+    const key = keyOf(sessionId, callId, question)
+    drafts.delete(key)
+    asked.delete(key)
+    remember(key, null, 'tab')
+  }
+  return { draftOf, whileSending }
+})
+
+/** The texts that differ from what the form began with, with their names if there are several. */
+function typedText({ fields = [] }: AskedQuestion, input: FormInput): string {
+  const empty = emptyInput(fields)
+  const typed = fields.flatMap(({ name, title }) => {
+    const value = input[name]
+    return typeof value === 'string' && value !== empty[name] ? [{ title, value }] : []
+  })
+  return typed.map(({ title, value }) => (typed.length > 1 ? `${title}: ${value}` : value)).join('\n')
+}
+
+export function emptyInput(fields: readonly QuestionField[]): FormInput {
+  return Object.fromEntries(
+    fields.map((field) => {
+      if (field.kind === 'boolean') return [field.name, field.default ?? false]
+      if (field.kind === 'choices') return [field.name, field.default ?? []]
+      return [field.name, field.default === undefined ? '' : String(field.default)]
+    })
+  )
+}
+
+/** Converts the input to the values of an answer. Empty fields are left out. */
+export function valuesOf(fields: readonly QuestionField[], input: FormInput): AnswerContent {
+  return Object.fromEntries(
+    fields.flatMap((field): [string, AnswerContent[string]][] => {
+      const value = input[field.name]
+      if (value === undefined || value === '') return []
+      if (field.kind === 'number') return [[field.name, Number(value)]]
+      if (field.kind === 'choices' && Array.isArray(value) && value.length === 0 && !field.isRequired) return []
+      return [[field.name, value]]
+    })
+  )
+}

@@ -1,0 +1,51 @@
+import type { ChangedFile, ChangeSummary, FileSide } from '../../../contract/effects/change-set.ts'
+import type { Transcript } from '../../../contract/transcript.ts'
+
+export type ReviewState = 'running' | 'waiting' | 'accepted' | 'part' | 'rejected'
+
+export interface ForkedCall {
+  state: ReviewState
+  /** Files of the fork that this call changed; null if the events don't list all of them. */
+  files: ChangedFile[] | null
+}
+
+/** The changes of a call in a reviewed turn, and the decision on them. A result has all changes of its fork until then. */
+export function forkedCall({ entries, calls }: Pick<Transcript, 'entries' | 'calls'>, callId: string): ForkedCall {
+  const at = entries.findIndex((entry) => entry.kind === 'call' && entry.callId === callId)
+  const review = entries.slice(at).find((entry) => entry.kind === 'review')
+  const start = entries.slice(0, at).findLastIndex((entry) => entry.kind === 'review' && entry.decision) + 1
+  const before = entries
+    .slice(start, at)
+    .flatMap((entry) => (entry.kind === 'call' ? (calls[entry.callId]?.result ?? []) : []))
+    .findLast(({ isForked }) => isForked)?.changes
+  const files = ownFiles(before, calls[callId]?.result?.changes)
+  if (review?.kind !== 'review') return { state: 'running', files }
+  const { decision, applied } = review
+  if (!decision) return { state: 'waiting', files }
+  if (decision.by === 'cancel' || decision.accept === 'none' || applied?.problem) return { state: 'rejected', files }
+  const { accept, choices = {} } = decision
+  const isIn = (path: string) => choices[path] !== 'workspace' && (accept === 'all' || accept.includes(path))
+  const taken = (files ?? review.changes.files).map(({ path }) => isIn(path))
+  const some = taken.includes(true) ? 'part' : 'rejected'
+  return { state: taken.every(Boolean) ? 'accepted' : some, files }
+}
+
+function ownFiles(before: ChangeSummary | undefined, after: ChangeSummary | undefined): ChangedFile[] | null {
+  if ([before, after].some((each) => each && each.files.length < each.total)) return null
+  const known = new Map(before?.files.map((file) => [file.path, file]))
+  const changed = (after?.files ?? []).filter((file) => {
+    const earlier = known.get(file.path)
+    known.delete(file.path)
+    return !earlier || sideKey(earlier.after) !== sideKey(file.after) || earlier.from !== file.from
+  })
+  // Files that are no longer listed are as they were before the turn: this call has restored them.
+  return [...changed, ...[...known.values()].map(putBack)]
+}
+
+function putBack({ path, before, after }: ChangedFile): ChangedFile {
+  return { path, ...(after && { before: after }), ...(before && { after: before }) }
+}
+
+function sideKey(side: FileSide | undefined): string {
+  return side ? JSON.stringify(side.type === 'file' ? [side.mode, side.hash] : side) : ''
+}

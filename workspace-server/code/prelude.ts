@@ -1,0 +1,329 @@
+/**
+ * Everything that a program can reach. Its source runs inside the realm, so it may use nothing from this module's scope.
+ * Invariants: the program gets no object from outside the realm, and every run with the same answers in the same order does the same.
+ */
+
+type Send = (type: string, n: number, kind: string, server: string, tool: string, text: string, line: number) => void
+
+interface PreludeOptions {
+  send: Send
+  seed: number
+  now: number
+  limits: { openCalls: number; argumentChars: number; logChars: number; logLineChars: number; progressChars: number }
+}
+
+/** How the realm's thread works with the program. All values are primitive. */
+export interface Prelude {
+  answer(n: number, at: number, ok: boolean, code: string, text: string): boolean
+  /** How many calls and timers the program waits for. */
+  open(): number
+  /** Runs the program. */
+  start(program: () => Promise<unknown>): void
+}
+
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: its source is moved into the realm as a whole.
+export function prelude({ send, seed, now, limits }: PreludeOptions): Prelude {
+  const realm: Record<string, unknown> = globalThis
+  const { stringify, parse } = JSON
+  const { create, defineProperty, freeze } = Object
+  const { construct, apply } = Reflect
+  const { captureStackTrace } = Error
+  const RealmError = Error
+  const RealDate = Date
+  const NativePromise = Promise
+  const text = String
+  const isList = Array.isArray
+  const toWhole = parseInt
+  const sliceOf = ''.slice
+  const findIn = ''.indexOf
+  const slice = (value: string, from: number, to?: number): string => apply(sliceOf, value, [from, to])
+  let clock = now
+  let calls = 0
+  let waiting = 0
+  let isOver = false
+
+  // An error of the outside must never reach the program: through its constructor it would reach everything.
+  const post: Send = (type, n, kind, server, tool, content, line) => {
+    let sent = false
+    try {
+      send(type, n, kind, server, tool, content, line)
+      sent = true
+    } catch {}
+    if (!sent) throw new RealmError('The program could not send this.')
+  }
+
+  // Locked, so that the program can't forge the line from which it calls.
+  let callLine = 0
+  const probe = create(null)
+  const headline = (error: unknown) => {
+    try {
+      return error instanceof RealmError ? `${text(error.name)}: ${text(error.message)}` : ''
+    } catch {
+      return ''
+    }
+  }
+  const prepareStackTrace = (error: unknown, frames: NodeJS.CallSite[]) => {
+    let lines = headline(error)
+    let first = 0
+    for (let at = 0; at < frames.length; at++) {
+      const line = frames[at]?.getFileName() === 'program.ts' ? frames[at]?.getLineNumber() : undefined
+      if (!line) continue
+      first ||= line
+      lines += `\n    at program.ts:${line}:${frames[at]?.getColumnNumber() ?? 0}`
+    }
+    if (error === probe) {
+      callLine = first
+      return ''
+    }
+    return lines
+  }
+  RealmError.stackTraceLimit = 20
+  const locked = { writable: false, configurable: false, enumerable: false }
+  defineProperty(RealmError, 'prepareStackTrace', { ...locked, value: prepareStackTrace })
+  defineProperty(RealmError, 'stackTraceLimit', locked)
+  defineProperty(realm, 'Error', { ...locked, value: RealmError })
+  const lineOf = (caller: (...args: never[]) => unknown) => {
+    callLine = 0
+    captureStackTrace(probe, caller)
+    void probe.stack
+    delete probe.stack
+    return callLine
+  }
+
+  class ToolError extends RealmError {
+    readonly code: string
+    constructor(code: string, message: string, line = 0) {
+      super(message)
+      this.name = 'ToolError'
+      this.code = code
+      const stack = `ToolError: ${message}${line > 0 ? `\n    at program.ts:${line}:0` : ''}`
+      defineProperty(this, 'stack', { value: stack, writable: true, configurable: true })
+    }
+  }
+
+  // ---- calls ----
+  interface Waiting {
+    done(ok: boolean, code: string, content: string): void
+    isTimer: boolean
+  }
+  const pending: Record<number, Waiting | undefined> = create(null)
+
+  const call = (kind: string, server: string, tool: string, args: string, line: number, entry: Waiting) => {
+    const n = calls + 1
+    post('call', n, kind, server, tool, args, line)
+    calls = n
+    waiting++
+    pending[n] = entry
+    return n
+  }
+
+  const ask = (kind: string, server: string, tool: string, args: unknown, line: number) =>
+    new NativePromise<unknown>((resolve, reject) => {
+      const isObject = typeof args === 'object' && args !== null && !isList(args)
+      if (!isObject) throw new ToolError('invalid_params', `Give ${tool || kind} one object with its arguments.`)
+      const json = stringify(args)
+      if (typeof json !== 'string') throw new ToolError('invalid_params', 'These arguments are not JSON.')
+      if (json.length > limits.argumentChars)
+        throw new ToolError('code_too_much', `Arguments have at most ${limits.argumentChars} characters.`)
+      if (waiting >= limits.openCalls)
+        throw new ToolError('code_too_many_open', `At most ${limits.openCalls} calls may be open at the same time.`)
+      const done = (ok: boolean, code: string, content: string) => {
+        if (ok) resolve(parse(content))
+        else reject(new ToolError(code, content, line))
+      }
+      call(kind, server, tool, json, line, { done, isTimer: false })
+    })
+
+  const named = (value: unknown, what: string) => {
+    if (typeof value === 'string' && value !== '') return value
+    throw new ToolError('invalid_params', `Give ${what} as a text.`)
+  }
+
+  const toolsOf = (server: string) =>
+    new Proxy(create(null), {
+      get: (_target, tool) => {
+        if (typeof tool !== 'string' || tool === 'then') return undefined
+        const run = (args: unknown = {}) => ask('tool', server, tool, args, lineOf(run))
+        return run
+      }
+    })
+  const tools = new Proxy(create(null), {
+    get: (_target, server) => (typeof server === 'string' && server !== 'then' ? toolsOf(server) : undefined)
+  })
+  const search = (words: unknown, limit?: unknown) =>
+    ask('search', '', '', { query: named(words, 'what to search for'), limit }, lineOf(search))
+  const describe = (server: unknown, tool: unknown) =>
+    ask('describe', named(server, 'the server'), named(tool, 'the tool'), {}, lineOf(describe))
+
+  // ---- output ----
+  let printed = 0
+  const shown = (value: unknown) => {
+    if (typeof value === 'string') return value
+    try {
+      return stringify(value) ?? text(value)
+    } catch {
+      try {
+        return text(value)
+      } catch {
+        return '(not printable)'
+      }
+    }
+  }
+  const print = (...values: unknown[]) => {
+    if (printed >= limits.logChars) return
+    let line = ''
+    for (let at = 0; at < values.length; at++) line += `${at > 0 ? ' ' : ''}${shown(values[at])}`
+    const kept = slice(line, 0, limits.logLineChars)
+    const cut = kept.length < line.length ? ` [${line.length - kept.length} characters cut]` : ''
+    printed += kept.length + 1
+    post('log', 0, '', '', '', kept + cut, 0)
+    if (printed >= limits.logChars) post('log', 0, '', '', '', '[later output is left out]', 0)
+  }
+  const progress = (value: unknown) => post('progress', 0, '', '', '', slice(shown(value), 0, limits.progressChars), 0)
+
+  // ---- virtual time and chance ----
+  function VirtualDate(this: unknown, ...args: unknown[]) {
+    if (!new.target) return new RealDate(clock).toString()
+    return construct(RealDate, args.length === 0 ? [clock] : args, new.target)
+  }
+  VirtualDate.prototype = RealDate.prototype
+  VirtualDate.now = () => clock
+  VirtualDate.UTC = RealDate.UTC
+  VirtualDate.parse = RealDate.parse
+  defineProperty(RealDate.prototype, 'constructor', { value: VirtualDate })
+  const formats = Intl.DateTimeFormat.prototype
+  const { formatToParts } = formats
+  const formatOf = Object.getOwnPropertyDescriptor(formats, 'format')?.get
+  defineProperty(formats, 'format', {
+    get(this: Intl.DateTimeFormat) {
+      const format = formatOf ? (apply(formatOf, this, []) as Intl.DateTimeFormat['format']) : undefined
+      return (date?: Date | number) => format?.(date === undefined ? clock : date)
+    }
+  })
+  formats.formatToParts = function (this: Intl.DateTimeFormat, date) {
+    return apply(formatToParts, this, [date === undefined ? clock : date]) as Intl.DateTimeFormatPart[]
+  }
+  let state = seed >>> 0
+  const random = () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = state
+    mixed = Math.imul(mixed ^ (mixed >>> 15), mixed | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296
+  }
+
+  type Callback = (...args: unknown[]) => unknown
+  const startTimer = (callback: Callback, ms: unknown, args: unknown[], line: number, again?: () => number) => {
+    const wanted = Number(ms)
+    const json = `{"ms":${wanted > 0 && wanted < 2 ** 31 ? wanted : 0}}`
+    const done = () => {
+      if (again) again()
+      try {
+        apply(callback, undefined, args)
+      } catch (error) {
+        fail(error)
+      }
+    }
+    return call('sleep', '', '', json, line, { done, isTimer: true })
+  }
+  const setTimer = (callback: unknown, ms: unknown, ...args: unknown[]) => {
+    if (typeof callback !== 'function') throw new TypeError('Give setTimeout a function.')
+    return startTimer((...given) => apply(callback as Callback, undefined, given), ms, args, lineOf(setTimer))
+  }
+  const repeated: Record<number, number | undefined> = create(null)
+  const setRepeated = (callback: unknown, ms: unknown, ...args: unknown[]) => {
+    if (typeof callback !== 'function') throw new TypeError('Give setInterval a function.')
+    const line = lineOf(setRepeated)
+    let id = 0
+    const start = (): number => {
+      const n = startTimer(callback as Callback, ms, args, line, start)
+      id ||= n
+      repeated[id] = n
+      return n
+    }
+    return start()
+  }
+  const clearTimer = (id: unknown) => {
+    const n = repeated[Number(id)] ?? Number(id)
+    if (!pending[n]?.isTimer) return
+    delete pending[n]
+    waiting--
+  }
+
+  // ---- the end ----
+  const finish = (type: string, code: string, content: string, line: number) => {
+    if (isOver) return
+    isOver = true
+    post(type, 0, code, '', '', content, line)
+  }
+  const fail = (error: unknown) => {
+    let message = 'The program threw something that can not be shown.'
+    let line = 0
+    let code = ''
+    try {
+      if (error instanceof RealmError) {
+        const stack = text(error.stack ?? '')
+        const at: number = apply(findIn, stack, ['\n    at program.ts:'])
+        const trace = at < 0 ? '' : slice(stack, at)
+        line = at < 0 ? 0 : toWhole(slice(trace, 19))
+        message = `${headline(error)}${trace}`
+        if (error instanceof ToolError) code = text(error.code)
+      } else message = `Thrown: ${shown(error)}`
+    } catch {}
+    finish('failed', code || 'code_failed', message, line)
+  }
+  const succeed = (value: unknown) => {
+    let json: string | undefined
+    try {
+      json = value === undefined ? 'null' : stringify(value)
+    } catch {}
+    try {
+      finish('done', '', json ?? stringify(shown(value)), 0)
+    } catch (error) {
+      fail(error)
+    }
+  }
+
+  // ---- what the program sees ----
+  for (const name of ['SharedArrayBuffer', 'Atomics', 'WebAssembly', 'WeakRef', 'FinalizationRegistry']) {
+    delete realm[name]
+  }
+  Math.random = random
+  const console = freeze({ log: print, info: print, warn: print, error: print, debug: print })
+  const given = { tools, search, describe, progress, console, ToolError, Date: VirtualDate }
+  const timers = {
+    setTimeout: setTimer,
+    clearTimeout: clearTimer,
+    setInterval: setRepeated,
+    clearInterval: clearTimer,
+    queueMicrotask: (callback: () => void) => void NativePromise.resolve().then(callback)
+  }
+  for (const [name, value] of Object.entries({ ...given, ...timers })) {
+    defineProperty(realm, name, { value, writable: true, configurable: true, enumerable: false })
+  }
+
+  return {
+    answer(n, at, ok, code, content) {
+      const entry = pending[n]
+      if (at > clock) clock = at
+      // A timer that was cleared.
+      if (entry === undefined) return n <= calls
+      delete pending[n]
+      waiting--
+      try {
+        entry.done(ok, code, content)
+      } catch (error) {
+        fail(error)
+      }
+      return true
+    },
+    open: () => waiting,
+    start(program) {
+      try {
+        program().then(succeed, fail)
+      } catch (error) {
+        fail(error)
+      }
+    }
+  }
+}

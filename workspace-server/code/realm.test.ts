@@ -1,0 +1,116 @@
+import { describe, expect, it } from 'vitest'
+import { runProgram } from './fake-orchestrator.ts'
+
+const resultOf = async (...given: Parameters<typeof runProgram>) => {
+  const { end } = await runProgram(...given)
+  if (end.type !== 'done') throw new Error(end.message)
+  return JSON.parse(end.value)
+}
+
+describe('a program', () => {
+  it('calls tools, gets results and errors, and returns its last expression', async () => {
+    const code = `type Row = { n: number }
+const rows: Row[] = await Promise.all([tools.crm.read({ id: 1 }), tools['my-crm']['get-it']()])
+console.log(rows, new Date().toISOString())
+const failed = await tools.crm.fail().catch((error) => [error instanceof ToolError, error.code, error.message])
+progress('nearly')
+;({ rows, failed })`
+    const { end, calls, logs } = await runProgram(code, ({ n, tool }) =>
+      tool === 'fail' ? { ok: false, code: 'denied', message: 'no' } : { ok: true, value: `{"n":${n}}` }
+    )
+    expect(end).toEqual({
+      type: 'done',
+      token: 't',
+      value: '{"rows":[{"n":1},{"n":2}],"failed":[true,"denied","no"]}'
+    })
+    expect(calls).toMatchObject([
+      { n: 1, kind: 'tool', server: 'crm', tool: 'read', args: '{"id":1}', line: 2 },
+      { n: 2, server: 'my-crm', tool: 'get-it', args: '{}', line: 2 },
+      { n: 3, tool: 'fail', line: 4 }
+    ])
+    expect(logs).toEqual(['[{"n":1},{"n":2}] 1970-01-01T00:00:03.000Z'])
+  })
+
+  it.each([
+    ['const x: = 1', { code: 'code_syntax', line: 1 }],
+    [
+      '\n\nthrow new TypeError("bad")',
+      { code: 'code_failed', line: 3, message: expect.stringMatching(/^TypeError: bad\n/) }
+    ],
+    ['await new Promise(() => {})', { code: 'code_stuck' }],
+    ['await tools.a.b({ deep: 1n })', { code: 'code_failed', message: expect.stringContaining('BigInt') }]
+  ])('says what is wrong with %j', async (code, expected) => {
+    expect((await runProgram(code)).end).toMatchObject({ type: 'failed', ...expected })
+  })
+})
+
+describe('time and chance', () => {
+  const code = `const began = Date.now()
+await new Promise((done) => setTimeout(done, 3_600_000))
+const ticks: number[] = []
+await new Promise<void>((done) => { const id = setInterval(() => { ticks.push(Date.now()); if (ticks.length === 2) { clearInterval(id); done() } }, 5) })
+;[Date.now() - began, ticks, Math.random(), new Intl.DateTimeFormat('en').format(), new Intl.DateTimeFormat('en').formatToParts().length, Date().slice(0, 15)]`
+
+  it('are the same every time, and cost no waiting', async () => {
+    const [first, second] = [await resultOf(code), await resultOf(code)]
+    expect(first).toEqual(second)
+    expect(first.slice(3)).toEqual(['1/1/1970', 5, 'Thu Jan 01 1970'])
+  })
+})
+
+describe('a hostile program', () => {
+  it('finds nothing but our API, also through errors, constructors and imports', async () => {
+    const value = await resultOf(`const found: string[] = []
+const reach = (name: string, get: () => unknown) => { try { get(); found.push(name) } catch (error) { if (!(error instanceof Error)) found.push(name + ' threw an object from outside') } }
+for (const name of ['process', 'require', 'fetch', 'Buffer', 'WebAssembly', 'SharedArrayBuffer', 'Atomics', 'WeakRef', 'performance', 'crypto', 'global'])
+  if (name in globalThis) found.push(name)
+reach('eval', () => eval('1'))
+reach('Function', () => Function('return this')())
+reach('constructor', () => tools.a.b.constructor('return process')())
+reach('async constructor', () => (async () => {}).constructor('return 1')())
+await import('node:fs').then(() => found.push('import'), (error) => { if (typeof error !== 'string') found.push('import threw an object') })
+const overflow = () => { try { overflow() } catch (error) { if (!(error instanceof Error)) found.push('overflow'); try { console.log('x') } catch (other) { if (!(other instanceof Error)) found.push('overflow in our API') } } }
+overflow()
+found`)
+    expect(value).toEqual([])
+  })
+
+  it('fools only itself with prototypes', async () => {
+    const value = await resultOf(
+      `Object.prototype.toJSON = () => 'forged'
+Array.prototype.push = () => 0
+String.prototype.slice = () => 'forged'
+Map.prototype.get = () => 'forged'
+await tools.a.b({ x: 1 })`,
+      ({ args, line }) => ({ ok: true, value: JSON.stringify([args, line]) })
+    )
+    expect(value).toBe('forged')
+    const { calls } = await runProgram(
+      'Object.prototype.toJSON = () => ({ n: 99, server: "other" })\nawait tools.a.b({})'
+    )
+    expect(calls).toMatchObject([{ n: 1, server: 'a', tool: 'b', line: 2 }])
+  })
+
+  it('can not forge the line of a call', async () => {
+    const value = await resultOf(
+      `try { Error.prepareStackTrace = () => 'x' } catch {}
+try { globalThis.Error = class {} } catch {}
+const name = { ['x (program.ts:99:1)']: () => tools.a.b() }
+await name['x (program.ts:99:1)']()`,
+      ({ line }) => ({ ok: true, value: String(line) })
+    )
+    expect(value).toBe(3)
+  })
+
+  it('is stopped if it uses up its memory', async () => {
+    const { end } = await runProgram('const all = []; for (;;) all.push(new Array(1e5).fill(all.length + 0.5))')
+    expect(end).toMatchObject({ type: 'failed', code: 'code_memory' })
+  })
+
+  it('can print without end, but only so much arrives', async () => {
+    const { logs, end } = await runProgram('for (let n = 0; n < 1e5; n++) console.log("x".repeat(1000)); 1')
+    expect(end.type).toBe('done')
+    expect(logs.join('').length).toBeLessThan(210_000)
+    expect(logs.at(-1)).toBe('[later output is left out]')
+  })
+})

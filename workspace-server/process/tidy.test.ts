@@ -1,0 +1,27 @@
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { temporaryFolder } from '../../tests/support/temporary-folder.ts'
+import { tidy } from './tidy.ts'
+
+const ended = async () => true
+const isInside = () => true
+
+it('empties the folders when everything has ended, and follows no link out of them', async () => {
+  const [folder, other] = [temporaryFolder(), temporaryFolder()]
+  mkdirSync(join(folder, 'a/b'), { recursive: true })
+  writeFileSync(join(folder, 'a/b/c'), 'x')
+  writeFileSync(join(other, 'kept'), 'x')
+  symlinkSync(other, join(folder, 'link'))
+  expect(await tidy(ended, { folders: [folder], isInside })).toEqual({ isTidy: true })
+  expect(existsSync(join(folder, 'a'))).toBe(false)
+  expect(existsSync(join(other, 'kept'))).toBe(true)
+})
+
+it('touches nothing while something still runs, or outside of our container', async () => {
+  const folder = temporaryFolder()
+  writeFileSync(join(folder, 'kept'), 'x')
+  expect(await tidy(async () => false, { folders: [folder], isInside })).toEqual({ isTidy: false })
+  expect(await tidy(ended, { folders: [folder] })).toEqual({ isTidy: false })
+  expect(existsSync(join(folder, 'kept'))).toBe(true)
+})
