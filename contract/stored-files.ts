@@ -35,7 +35,7 @@ export function isFileBlock(part: unknown): part is FileBlock {
 
 const MAX_TYPE_CHARS = 40
 
-/** What a part of a result calls itself. Servers send anything, also parts without a type or with one that is no text. */
+/** The type that a part of a result gives itself. Servers send anything, also parts without a type or with one that is no text. */
 export function partType(part: unknown): string {
   const { type } = (part ?? {}) as { type?: unknown }
   return typeof type === 'string' ? type.slice(0, MAX_TYPE_CHARS) : 'unknown'

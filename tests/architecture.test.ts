@@ -275,6 +275,15 @@ describe('the architecture', () => {
     expect(short).toEqual([])
   })
 
+  it('begins no comment with a fragment', () => {
+    const fragments = [...files, ...sources('tests')].flatMap(({ path, text }) =>
+      [...text.matchAll(/^\s*(?:\/\*\*|\/\/) (?:Of|Who|Whom|Whose|Whoever|What) .*/gm)].map(
+        ([line]) => `${path}: ${line.trim()}`
+      )
+    )
+    expect(fragments).toEqual([])
+  })
+
   it('has no folder or file called utils, helpers or the like', () => {
     expect(
       files.map(({ path }) => path).filter((path) => /(^|\/)(utils?|helpers?|services?|index)(\.|\/)/.test(path))

@@ -202,7 +202,7 @@ function runAhead(
   return { ahead: mode, decision: rule ?? { approved: true, by: 'review' } }
 }
 
-/** What the rules and the session's own permissions say about a call; undefined if a person decides. */
+/** The decision of the rules and of the session's own permissions about a call; undefined if a person decides. */
 export function decide(
   { policy, allowed }: Pick<ModelStepInput, 'policy' | 'allowed'>,
   { server, name, definition }: Pick<OfferedTool, 'server' | 'name' | 'definition'>

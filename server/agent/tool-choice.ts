@@ -15,13 +15,13 @@ export interface ToolName {
 
 export interface ToolLimit {
   maxTools: number
-  /** Of the tools' definitions. */
+  /** Limit for the definitions of all offered tools together. */
   maxTokens: number
 }
 
 export interface ToolChoice {
   tools: OfferedTool[]
-  /** What is new in the list, for the log. */
+  /** The tools that are new in the list, for the log. */
   added: ToolName[]
   /** Whether there are tools that only `find_tool` finds. */
   isPartial: boolean

@@ -1,5 +1,5 @@
 /**
- * What the model is told about the workspace with the person's next message: changes that the person made, and, after a rewind, what the
+ * Notes about the workspace that the model gets with the person's next message: changes that the person made, and, after a rewind, what the
  * calls that were taken back have left behind. If a message with such a note is taken back, the one that follows tells it again.
  */
 import type { ChangedFile, ChangeSummary } from '../../contract/effects/change-set.ts'

@@ -51,7 +51,7 @@ const DEFAULT_TIMES: RunTimes = {
   watchMs: 2000
 }
 const MAX_ATTEMPTS = 3
-/** Of one owner, at the same time. */
+/** The most runs that one owner can have open. */
 const MAX_RUNS = 20
 
 export interface NewRun {
@@ -61,7 +61,7 @@ export interface NewRun {
   calls: ProgramCalls
 }
 
-/** What a caller is told. */
+/** The state of a run as its caller sees it. */
 export interface RunReport {
   runId: string
   status: 'running' | 'waiting' | 'ended'

@@ -12,7 +12,7 @@ export interface ProgramCall {
   line: number
 }
 
-/** What the program gets. A tool's error or a person's no is an error in the program, not one of ours. */
+/** The answer that the program gets. A tool's error or a person's no is an error in the program, not one of ours. */
 export type CallOutcome = { ok: true; value: unknown } | { ok: false; code: string; message: string }
 
 /** A person's answer to the card with this hash. */

@@ -80,7 +80,7 @@ export class LiveServer {
     return this.#client.getInstructions()
   }
 
-  /** What is remembered about it, besides its tools. */
+  /** Remembered properties of the server, besides its tools. */
   get about(): ServerAbout {
     const instructions = this.instructions?.slice(0, MAX_TEXT)
     return { capabilities: { ...this.capabilities }, ...(instructions ? { instructions } : {}) }

@@ -23,7 +23,7 @@ export class FakeContainer {
   state: ContainerState = { running: true, paused: false, oomKilled: false, exitCode: 0 }
   epoch = 0
   tampered = false
-  /** What commands have left: processes, by name, and files outside of the workspace. */
+  /** Leftovers of commands: processes, by name, and files outside of the workspace. */
   readonly left = new Set<string>()
   isFull = false
   connection: FakeConnection | undefined

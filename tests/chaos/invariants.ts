@@ -90,7 +90,7 @@ function ofCalls({ journal, events }: SessionEvidence): string[] {
   return [...found, ...open.map((key) => `the call ${key.split(' ')[1]} began and never ended.`)]
 }
 
-/** What the log says about the mark of one command. */
+/** The entries of the log about the mark of one command. */
 interface Mark {
   /** It may be in the workspace: it ran there after an approval, was kept, or was accepted in a review. */
   mayBe: boolean

@@ -43,7 +43,7 @@ export function isEdited({ edit }: CallView, args: Record<string, unknown>): boo
   return edit !== null && JSON.stringify(edit) !== JSON.stringify(editFields(args))
 }
 
-/** What the person typed: the fields that differ from the arguments, with their names if there are several. */
+/** The person's input: the fields that differ from the arguments, with their names if there are several. */
 export function editedText(edit: readonly EditField[], args: Record<string, unknown>): string {
   const given = new Map(editFields(args).map(({ name, text }) => [name, text]))
   const changed = edit.filter(({ name, text }) => given.get(name) !== text)

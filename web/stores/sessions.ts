@@ -138,7 +138,7 @@ export const useSessions = defineStore('sessions', () => {
     if (imported) session.open(imported.sessionId)
     await load()
   }
-  /** What the person is asked about: a session, or all of them, counted when the question was opened. */
+  /** The subject of the open question: a session, or all of them, counted when the question was opened. */
   const deleting = ref<ListedSession | { sessions: number; waitingCalls: number } | null>(null)
   async function askToDeleteAll(): Promise<void> {
     deleting.value = (await countAll()) ?? null

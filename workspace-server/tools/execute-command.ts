@@ -149,7 +149,7 @@ function asStartError(error: unknown): unknown {
   return new ToolError(START_FAILURES[code] ?? `The command could not be started (${code}).`, { cause: error })
 }
 
-/** What the shell waited for may take a moment to disappear. */
+/** A process that the shell waited for may take a moment to disappear. */
 async function isSomethingLeft(hasOthers: () => boolean): Promise<boolean> {
   for (const ms of ENDING_MS) {
     if (!hasOthers()) return false

@@ -25,7 +25,7 @@ export interface NamedInput extends Input {
 export interface Argument extends Input {
   /** The flag with its dashes; undefined for a positional argument. */
   flag?: string
-  /** What a positional argument is called when its value is asked for. */
+  /** The name of a positional argument in the question for its value. */
   hint?: string
 }
 

@@ -15,7 +15,7 @@ export function watchProgress(written: () => number, pid: number): () => boolean
   }
 }
 
-/** Of the process and its descendants, those that have ended included. Zero if the system does not tell. */
+/** CPU time of the process and its descendants, those that have ended included. Zero if the system does not tell. */
 function cpuTicks(pid: number): number {
   let ticks = 0
   const open = pid > 0 ? [pid] : []

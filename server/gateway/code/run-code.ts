@@ -13,7 +13,7 @@ type Args = Record<string, unknown>
 
 const DEFAULT_TIMEOUT_MS = 300_000
 const MAX_TIMEOUT_MS = 1_800_000
-/** What a client gets at most; a model would pay for more. */
+/** Limit for one answer to a client: its model pays for every character. */
 const MAX_VALUE_CHARS = 32_000
 const MAX_LOG_CHARS = 16_000
 const MAX_ARGS_CHARS = 300

@@ -23,7 +23,7 @@ interface Said {
 }
 
 const CLOSING: Record<string, string> = { '"': '"', "'": "'", '“': '”' }
-/** What may come between a value and the next one, or the end. */
+/** Matches what may stand between a value and the next one, or the end. */
 const SEPARATES = /^[\s,;.!?)\]…]*(?:\b(?:and|with|plus|also|the|please|thanks|now)\b[\s,;.!?]*)*$/i
 
 export function takeNamed(

@@ -23,7 +23,7 @@ const DOTTED = /\.(?:js|io|ai|com|org|net|dev|app|co|e|g|i)$/iu
 const ID =
   /^(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}|[A-Z]{2,10}-\d{1,8})$/i
 
-/** What the value is for the search; undefined if it is a word: "Node.js", "and/or", "client/server", "mp3". */
+/** The kind of value that the search sees instead; undefined if it is a word: "Node.js", "and/or", "client/server", "mp3". */
 function maskedKind({ kind, text, start, end }: Literal, request: string): MaskedKind | undefined {
   switch (kind) {
     case 'number':

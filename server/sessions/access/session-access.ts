@@ -140,7 +140,7 @@ export class SessionAccess {
     }
   }
 
-  /** Of all sessions. */
+  /** The ids of all sessions. */
   async sessionIds(): Promise<string[]> {
     return (await this.#keyValues.list(SESSIONS)).map(({ key }) => key)
   }

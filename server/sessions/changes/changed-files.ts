@@ -14,7 +14,7 @@ import { fromWire, parentOf } from '../../../workspace-server/checkpoint/raw-pat
 import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
 import type { StoredChange, StoredChangeSet } from '../../storage/checkpoint-store.ts'
 
-/** Of a new folder in the sandbox. */
+/** The mode of a new folder in the sandbox. */
 const USUAL_MODE = 0o755
 
 /** A path that the workspace has changed too. */

@@ -1,5 +1,5 @@
 /**
- * What happens to a call of the chat whose server could not run it: it is requested again on an alternative server that has the same
+ * Handles a call of the chat whose server could not run it: it is requested again on an alternative server that has the same
  * tool. The alternative needs its own rule or approval, because nobody has decided about it.
  */
 import type { CallEntry } from '../../../contract/transcript.ts'

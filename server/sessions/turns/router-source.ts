@@ -26,7 +26,7 @@ const DEFAULT_LIMIT = 5
 const MAX_LIMIT = 20
 const MAX_QUERY = 4000
 const MAX_DESCRIPTION = 600
-/** Of all schemas of one answer. The model gets at most 60,000 characters of it. */
+/** Limit for all schemas of one answer together. The model gets at most 60,000 characters of it. */
 const MAX_SCHEMAS = 40_000
 const TOO_LONG = 'left out because it is too long: find this tool alone, by its name and with limit 1'
 

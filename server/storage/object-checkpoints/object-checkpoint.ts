@@ -18,7 +18,7 @@ import { objectName } from './object-names.ts'
 import { type NamedPack, ObjectPacks } from './object-packs.ts'
 import { packsToMerge } from './packs-to-merge.ts'
 
-/** What every session's checkpoint needs. */
+/** The parts that all checkpoints of sessions share. */
 export interface ObjectDeps {
   objects: ObjectStore
   cache: ObjectCache

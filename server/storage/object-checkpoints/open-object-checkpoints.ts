@@ -12,7 +12,7 @@ import { decodeHead, loadState } from './object-manifest.ts'
 import { sessionFolder } from './object-names.ts'
 
 export interface ObjectCheckpointOptions extends ObjectDeps {
-  /** What all keys begin with; empty, or ends with a slash. */
+  /** The beginning of all keys; empty, or ends with a slash. */
   prefix: string
 }
 

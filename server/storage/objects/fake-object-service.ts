@@ -17,7 +17,7 @@ interface Held {
   modifiedAt: number
 }
 
-/** What happens to a request. `lost`: it is done, and its answer never arrives. `cut`: it is not done, and the connection breaks. */
+/** The fate of a request. `lost`: it is done, and its answer never arrives. `cut`: it is not done, and the connection breaks. */
 export type Fault = 'lost' | 'cut' | 'busy' | 'slow' | 'skewed' | 'forbidden'
 
 export interface FakeRequest {

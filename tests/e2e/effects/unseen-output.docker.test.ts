@@ -1,4 +1,4 @@
-/** What a call did in a fork reaches nothing and nobody before it is kept, as seen from outside: by its vendor, its files and its API. */
+/** Seen from outside (vendor, files, API): nothing that a call did in a fork reaches anyone before it is kept. */
 import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeEach, expect, it } from 'vitest'
 import { startAnthropicServer } from '../../fixtures/model-servers/anthropic-server.ts'

@@ -48,7 +48,7 @@ async function loseSandboxes(): Promise<void> {
   for (const { id } of await engine.list(a.deployment)) await engine.remove(id)
 }
 
-/** What the command said, when the session is usable again. */
+/** The output of the command, once the session is usable again. */
 async function saidBy(tab: Client, command: string): Promise<string> {
   let said = ''
   await eventually(`the session runs ${command}`, async () => {

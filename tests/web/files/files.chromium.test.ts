@@ -123,7 +123,7 @@ it('gives no picture an address at which its script would run with our origin', 
   await open(me, /^c\.svg/)
   const image = dialog(me).getByRole('img', { name: 'c.svg' })
   await image.waitFor()
-  // What “Open image in new tab” does.
+  // The same as “Open image in new tab”.
   const tab = await me.page.context().newPage()
   await tab.goto((await image.getAttribute('src')) ?? '')
   const place = 'document.documentElement.getAttribute("data-origin") ?? origin'

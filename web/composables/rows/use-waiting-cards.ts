@@ -36,7 +36,7 @@ export function useWaitingCards(
     (next, before) => {
       const focused = document.activeElement
       if (!before || next === before || focused?.closest(selectorOf(before)) === null) return
-      // What is typed there is kept in a field of its own, which takes the focus.
+      // The text that is typed there is kept in a field of its own, which takes the focus.
       if (focused?.matches('input, textarea')) return
       if (next) void review()
       else document.querySelector<HTMLElement>('#composer')?.focus()

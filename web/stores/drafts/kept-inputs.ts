@@ -7,7 +7,7 @@ import { useSession } from '../session.ts'
 
 interface KeptInput {
   id: string
-  /** What it was for, and why it was not sent. */
+  /** Says what the input was for, and why it was not sent. */
   about: string
   text: string
 }
@@ -16,8 +16,9 @@ const MAX_KEPT = 20
 const MAX_STORED_CHARS = 200_000
 
 /**
- * What a person was typing into a card or a dialog that has gone: it was decided elsewhere, or the turn has ended. The text stays on the page in a
- * field of its own, which takes over the focus. So the next keys go there too, and nothing of it is sent to the model by accident.
+ * Keeps the text that a person was typing into a card or a dialog that is gone: it was decided elsewhere, or the turn has ended. The
+ * text stays on the page in a field of its own, which takes over the focus. So the next keys go there too, and nothing of it is sent to
+ * the model by accident.
  */
 export const useKeptInputs = defineStore('kept-inputs', () => {
   const session = useSession()

@@ -7,7 +7,7 @@ import { decodeText } from '../files/text-file.ts'
 
 export interface ReadableText {
   text: string
-  /** What the person must know about it; empty for plain UTF-8. */
+  /** A warning for the person; empty for plain UTF-8. */
   note: string
 }
 

@@ -12,7 +12,7 @@ export interface Comparison {
   rows: DiffRow[]
   added: number
   removed: number
-  /** What the person must know about the encoding; empty if it is the usual one. */
+  /** A warning about the encoding; empty if it is the usual one. */
   note: string
   /** For the colours of the syntax; missing for large files. */
   before?: string | null
