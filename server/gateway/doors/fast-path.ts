@@ -6,6 +6,7 @@ import {
   CLIENT_CAPABILITIES_META_KEY,
   CLIENT_INFO_META_KEY,
   PROTOCOL_VERSION_META_KEY,
+  ProtocolError,
   type RequestId,
   SERVER_INFO_META_KEY
 } from '@modelcontextprotocol/server'
@@ -29,6 +30,7 @@ export interface FastCall {
 type Fields = Record<string, unknown>
 
 export const MODERN = '2026-07-28'
+export const INTERNAL_ERROR = -32_603
 const RESERVED = 'io.modelcontextprotocol/'
 const ENVELOPE = new Set([PROTOCOL_VERSION_META_KEY, CLIENT_INFO_META_KEY, CLIENT_CAPABILITIES_META_KEY])
 const IN_MESSAGE = new Set(['jsonrpc', 'id', 'method', 'params'])
@@ -77,6 +79,20 @@ export async function answerFastCall(
 ): Promise<Fields> {
   const result = withContent(await gateway.call(name, args, { ...context, ...carriedMeta(meta) }))
   return modern ? modernResult(result, serverIdentity(version)) : result
+}
+
+/** The part of a JSON-RPC message that says how the call ended. */
+export function outcomeOf<T>(call: Promise<T>) {
+  return call.then(
+    (result) => ({ result }),
+    (error) => ({ error: wireErrorOf(error) })
+  )
+}
+
+function wireErrorOf(error: unknown): { code: number; message: string; data?: unknown } {
+  if (!(error instanceof ProtocolError)) return { code: INTERNAL_ERROR, message: 'Internal error' }
+  const { code, message, data } = error
+  return { code, message, ...(data === undefined ? {} : { data }) }
 }
 
 /** Adds what the newer revision requires in every result. */

@@ -1,7 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
-import { createMcpHandler, type McpRequestContext, SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/server'
+import {
+  createMcpHandler,
+  type McpRequestContext,
+  type RequestId,
+  SUPPORTED_PROTOCOL_VERSIONS
+} from '@modelcontextprotocol/server'
 import { type Caller, LOCAL_OWNER, type OwnerOf } from '../../calls/caller.ts'
 import { traceFromHeaders } from '../../calls/tracing/tracing.ts'
 import { messageOf } from '../../lib/errors.ts'
@@ -10,8 +15,9 @@ import type { Logger } from '../../lib/logger.ts'
 import { clientName, createGatewayServer, isGatewayTool, namedCaller } from '../execute/create-gateway-server.ts'
 import type { Gateway } from '../execute/gateway.ts'
 import type { ExposedHttp } from '../expose/http/exposed-http.ts'
+import { PlainAnswer } from '../expose/http/plain-answer.ts'
 import { MAX_BODY_BYTES } from '../max-body-bytes.ts'
-import { answerFastCall, type FastCall, MODERN, readFastCall } from './fast-path.ts'
+import { answerFastCall, type FastCall, MODERN, outcomeOf, readFastCall } from './fast-path.ts'
 
 export interface HttpDoor {
   /** `body` is the parsed body, if a framework has already read it. Access must be checked before. */
@@ -50,14 +56,21 @@ export function openHttpDoor(
       })
       response.setHeader('x-content-type-options', 'nosniff')
       try {
-        const plain = exposed ? undefined : readFastRequest(request, body)
-        if (plain && isGatewayTool(plain.name)) {
+        const plain = readFastRequest(request, body)
+        const own = request.headers[SESSION_ID]
+        const callPlainly =
+          plain && typeof own === 'string' ? exposed?.plainCall(own, ownerOf(request.headers.cookie), plain) : undefined
+        if (plain && callPlainly) {
+          await answerPlainly(new PlainAnswer(response), plain.id, (answer) => callPlainly(answer, gone.signal))
+          return
+        }
+        if (plain && !exposed && isGatewayTool(plain.name)) {
           const { cookie, 'user-agent': userAgent, [SESSION_ID]: session } = request.headers
           const caller = namedCaller(httpCaller(ownerOf(cookie), { userAgent, session }), plain.client)
           const trace = traceFromHeaders((name) => request.headers[name]?.toString())
           const call = { ...plain, meta: { ...trace, ...plain.meta } }
           const result = await answerFastCall(gateway, version, call, { caller, signal: gone.signal })
-          sendJson(response, { jsonrpc: '2.0', id: plain.id, result })
+          new PlainAnswer(response).end({ jsonrpc: '2.0', id: plain.id, result })
           return
         }
         const session = exposed ? undefined : sessionFor(body)
@@ -122,11 +135,15 @@ function readFastRequest({ method, headers }: IncomingMessage, body: unknown): F
   return isOld && namedMethod === undefined && namedTool === undefined ? call : undefined
 }
 
-function sendJson(response: ServerResponse, message: object): void {
-  if (response.destroyed) return
-  const text = JSON.stringify(message)
-  response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) })
-  response.end(text)
+async function answerPlainly(
+  answer: PlainAnswer,
+  id: RequestId,
+  call: (answer: PlainAnswer) => Promise<Record<string, unknown> | undefined>
+): Promise<void> {
+  const outcome = await outcomeOf(call(answer))
+  if ('error' in outcome) answer.end({ jsonrpc: '2.0', id, error: outcome.error })
+  else if (outcome.result === undefined) answer.drop()
+  else answer.end({ jsonrpc: '2.0', id, result: outcome.result })
 }
 
 function toWebRequest(request: IncomingMessage, body: unknown, signal: AbortSignal): Request {

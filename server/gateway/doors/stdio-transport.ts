@@ -3,17 +3,11 @@
  * through the SDK, which also negotiates the revision.
  */
 import type { Readable, Writable } from 'node:stream'
-import {
-  type JSONRPCMessage,
-  type Progress,
-  ProtocolError,
-  type RequestId,
-  type Transport
-} from '@modelcontextprotocol/server'
+import type { JSONRPCMessage, Progress, RequestId, Transport } from '@modelcontextprotocol/server'
 import { AppError, messageOf } from '../../lib/errors.ts'
 import { isRecord } from '../../lib/is-record.ts'
 import { LineReader } from '../../lib/streams/line-reader.ts'
-import { claimsModern, type FastCall, MODERN, readFastCall } from './fast-path.ts'
+import { claimsModern, type FastCall, INTERNAL_ERROR, MODERN, outcomeOf, readFastCall } from './fast-path.ts'
 
 interface FastPath {
   /** Rejects with the error that the client gets. */
@@ -42,7 +36,6 @@ const MAX_IN_FLIGHT = 10_000
 const MAX_BATCH = 1000
 const PARSE_ERROR = -32_700
 const INVALID_REQUEST = -32_600
-const INTERNAL_ERROR = -32_603
 
 export class StdioTransport implements Transport {
   onclose?: (() => void) | undefined
@@ -151,17 +144,14 @@ export class StdioTransport implements Transport {
     const { id, progressToken } = call
     const controller = new AbortController()
     this.#running.set(id, controller)
-    const answer = await this.#options.fastPath
-      .call(call, {
+    const answer = await outcomeOf(
+      this.#options.fastPath.call(call, {
         signal: controller.signal,
         ...(progressToken === undefined
           ? {}
           : { onProgress: (progress) => this.#progress(id, progressToken, progress) })
       })
-      .then(
-        (result) => ({ result }),
-        (error) => ({ error: wireErrorOf(error) })
-      )
+    )
     this.#running.delete(id)
     // A client that has cancelled expects no answer.
     if (!controller.signal.aborted) this.#post({ jsonrpc: '2.0', id, ...answer })
@@ -238,12 +228,6 @@ export class StdioTransport implements Transport {
 
 function isId(id: unknown): id is RequestId {
   return typeof id === 'string' || typeof id === 'number'
-}
-
-function wireErrorOf(error: unknown): { code: number; message: string; data?: unknown } {
-  if (!(error instanceof ProtocolError)) return { code: INTERNAL_ERROR, message: 'Internal error' }
-  const { code, message, data } = error
-  return { code, message, ...(data === undefined ? {} : { data }) }
 }
 
 /** Answers even if the message can't be serialized: the client waits, and nobody here would catch the error. */

@@ -1,6 +1,6 @@
-import type { Progress, Server } from '@modelcontextprotocol/server'
+import type { Progress, RequestId, Server } from '@modelcontextprotocol/server'
 import type { Caller } from '../../calls/caller.ts'
-import type { PeerNotification, RawResult } from '../../connections/wire/call-input.ts'
+import type { PeerNotification, PeerRequest, RawResult } from '../../connections/wire/call-input.ts'
 import { rawResult } from '../../connections/wire/raw-result.ts'
 import { callTool, createExposedServer } from './create-exposed-server.ts'
 import type { Exposed } from './exposed.ts'
@@ -16,7 +16,8 @@ export interface ClientConnection {
   call(call: PlainCall, context: PlainContext): Promise<RawResult>
 }
 
-interface PlainCall {
+export interface PlainCall {
+  id: RequestId
   name: string
   args: Record<string, unknown>
   meta: Record<string, unknown>
@@ -64,14 +65,16 @@ export function connectClient(
       const server = era === 'legacy' ? exposed.target(tool)?.server : undefined
       return server !== undefined && exposed.core.index.revision(server)?.kind === 'legacy'
     },
-    call: ({ name, args, meta, progressToken }, { signal, onProgress }) => {
+    call: ({ id, name, args, meta, progressToken }, { signal, onProgress }) => {
+      const of = { relatedRequestId: id }
       const mcpReq = {
         signal,
         method: 'tools/call',
         _meta: progressToken === undefined ? meta : { ...meta, progressToken },
         requestState: () => undefined,
-        send: server.request.bind(server),
-        notify: server.notification.bind(server)
+        send: (request: PeerRequest, schema: typeof rawResult, options: object) =>
+          server.request(request, schema, { ...options, ...of }),
+        notify: (notification: PeerNotification) => server.notification(notification, of)
       }
       return callTool(face, { name, arguments: args }, { mcpReq, onProgress })
     }

@@ -1,12 +1,15 @@
-import type { Progress, ServerContext } from '@modelcontextprotocol/server'
+import type { Progress, RequestOptions, ServerContext } from '@modelcontextprotocol/server'
 import type { PeerNotification, PeerRequest, RawResult } from '../../connections/wire/call-input.ts'
+import type { rawResult } from '../../connections/wire/raw-result.ts'
 
 /** The context of a client's request, made by the SDK, or by the fast path for plain calls. */
 export interface RequestContext {
   mcpReq: Pick<
     ServerContext['mcpReq'],
-    'signal' | 'method' | 'envelope' | '_meta' | 'requestState' | 'inputResponses' | 'send' | 'notify'
-  >
+    'signal' | 'method' | 'envelope' | '_meta' | 'requestState' | 'inputResponses' | 'notify'
+  > & {
+    send(request: PeerRequest, schema: typeof rawResult, options: RequestOptions): Promise<RawResult>
+  }
   /** Reports progress at once: the SDK would send a report later than an answer of the fast path that follows it. */
   onProgress?: ((progress: Progress) => void) | undefined
 }

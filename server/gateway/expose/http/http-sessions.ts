@@ -2,13 +2,15 @@
  * HTTP sessions for clients of the older revisions: a server's question and its answer come in two requests, and only a session
  * connects them. Owns their ids, number and age. Invariant: a session serves only the owner that opened it.
  */
-import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server'
 import type { Caller } from '../../../calls/caller.ts'
 import { capabilityKey } from '../../../connections/asking/peer.ts'
+import type { RawResult } from '../../../connections/wire/call-input.ts'
 import type { Logger } from '../../../lib/logger.ts'
-import { connectClient } from '../client-connection.ts'
+import { type ClientConnection, connectClient, type PlainCall } from '../client-connection.ts'
 import type { Exposed } from '../exposed.ts'
 import { bodyEnd } from './body-end.ts'
+import type { PlainAnswer } from './plain-answer.ts'
+import { SessionTransport } from './session-transport.ts'
 
 export interface FetchOptions {
   parsedBody?: unknown
@@ -26,9 +28,13 @@ export interface HttpSessionsOptions {
   maxSessions?: number
 }
 
+/** Calls a tool without the SDK. Resolves to undefined if the client has cancelled the call. */
+export type CallPlainly = (answer: PlainAnswer, gone: AbortSignal) => Promise<RawResult | undefined>
+
 interface Session {
   owner: string
-  transport: WebStandardStreamableHTTPServerTransport
+  transport: SessionTransport
+  client: ClientConnection
   close(): Promise<void>
   /** Stops its servers until the next request. */
   rest(): void
@@ -71,6 +77,23 @@ export class HttpSessions {
     }
   }
 
+  /** The way to make this call without the SDK, if there is one. */
+  plainCall(id: string, owner: string, call: PlainCall): CallPlainly | undefined {
+    const session = this.#sessions.get(id)
+    if (session?.owner !== owner || !session.client.isPlain(call.name)) return undefined
+    const { transport, client } = session
+    if (transport.isRunning(call.id)) return undefined
+    return async (answer, gone) => {
+      session.active++
+      try {
+        return await transport.run(call.id, answer, gone, (signal) => client.call(call, { signal }))
+      } finally {
+        session.active--
+        session.usedAt = Date.now()
+      }
+    }
+  }
+
   async close(): Promise<void> {
     clearInterval(this.#sweeper)
     await Promise.all([...this.#sessions.values()].map((session) => session.close()))
@@ -82,14 +105,15 @@ export class HttpSessions {
     // In a lane that others share, so that no process is left over if this client needs a lane of its own.
     const discovery = exposed.shared.join(caller, () => {})
     await exposed.discoverServers(discovery.lane.caller, signal)
-    const { server, lanes } = connectClient(exposed, caller, 'legacy', { mayShare: true })
+    const client = connectClient(exposed, caller, 'legacy', { mayShare: true })
+    const { server, lanes } = client
     server.oninitialized = () => {
       const capabilities = server.getClientCapabilities() ?? {}
       if (capabilityKey(capabilities) === '')
         lanes.borrow({ server: '', caller, capabilities, isModern: false, alone: false })
       discovery.leave()
     }
-    const transport = new WebStandardStreamableHTTPServerTransport({
+    const transport = new SessionTransport({
       sessionIdGenerator: () => crypto.randomUUID(),
       onsessioninitialized: (id) => void this.#sessions.set(id, session),
       onsessionclosed: (id) => void this.#sessions.delete(id),
@@ -102,6 +126,7 @@ export class HttpSessions {
     const session: Session = {
       owner: caller.owner,
       transport,
+      client,
       async close() {
         discovery.leave()
         await server.close()
@@ -114,6 +139,7 @@ export class HttpSessions {
       usedAt: Date.now()
     }
     await server.connect(transport)
+    transport.hearCancelled()
     return session
   }
 
