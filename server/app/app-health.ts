@@ -61,7 +61,7 @@ export class SaveWatch {
 
 export function openReadiness(examined: Examined, logger: Logger): Readiness {
   const { engine, store, sessions, progress, saves, bucket, dataDir, minFreeMb } = examined
-  const { audit } = examined.auditLog
+  const { audit, sink } = examined.auditLog
   const checks: Record<string, HealthCheck> = {
     engine: async () => `Docker ${(await engine.status()).version}`,
     async store() {
@@ -71,6 +71,8 @@ export function openReadiness(examined: Examined, logger: Logger): Readiness {
     disk: () => probeFolder(dataDir, minFreeMb),
     checkpoints: () => saves.check(() => bucket?.objects.probe() ?? probeFolder(dataPaths(dataDir).checkpoints, 0)),
     async audit() {
+      const behind = sink?.shipper.refusal
+      if (behind !== undefined) throw new AppError('unavailable', 'audit_unavailable', behind)
       if (audit.problem === undefined) return 'written'
       // The next call writes again. Until then, check only whether the folder is writable.
       await probeFolder(dataPaths(dataDir).audit, 0)

@@ -57,7 +57,7 @@ interface AppParts {
   sockets: { close(): Promise<void> }
   door: { close(): Promise<void> }
   gateway: { stop(): Promise<void> }
-  auditLog: { audit: { close(): Promise<void> } }
+  auditLog: { close(): Promise<void> }
   live: { close(): void } | undefined
   core: { stop(): Promise<void>; sessions: { stop(withinMs: number): Promise<void> } }
   logger: Logger
@@ -81,7 +81,7 @@ export async function stopApp(parts: AppParts, hurry?: AbortSignal): Promise<voi
   const saveMs = Math.max(0, saveBy - performance.now())
   const servers = step('stop MCP servers', () => door.close().then(() => gateway.stop()), saveMs)
   await Promise.all([servers, step('save files', () => core.sessions.stop(saveMs), saveMs + STEP_MS)])
-  await step('close the audit log', () => auditLog.audit.close())
+  await step('close the audit log', () => auditLog.close())
   live?.close()
   await step('close HTTP', () => http.close())
   await step('close the store', () => core.stop())

@@ -48,6 +48,14 @@ export function watchFigures(metrics: Metrics, watched: Watched): void {
       read: async () => (await inbox.open()).length
     },
     audit_failing: { help: '1: nothing can be recorded.', read: () => (auditLog.audit.problem === undefined ? 0 : 1) },
+    audit_unshipped_bytes: {
+      help: 'Bytes of the audit log that are not in the bucket yet; 0 without a bucket.',
+      read: () => auditLog.sink?.shipper.lag.bytes ?? 0
+    },
+    audit_unshipped_seconds: {
+      help: 'For how long rows of the audit log could not be copied to the bucket.',
+      read: () => auditLog.sink?.shipper.lag.seconds ?? 0
+    },
     data_free_bytes: { help: 'Free space where DATA_DIR is.', read: async () => space(await statfs(dataDir)).free },
     data_total_bytes: { help: 'Size of the disk of DATA_DIR.', read: async () => space(await statfs(dataDir)).total }
   })

@@ -43,7 +43,7 @@ import { createSocketServer } from '../socket/create-socket-server.ts'
 import { openSocketAdapter, type SocketAdapter } from '../storage/redis/socket-adapter.ts'
 import type { Store } from '../storage/store.ts'
 import { forgetStoredSession } from '../tools/stored-usage.ts'
-import { auditReader, openAuditLog } from './app-audit.ts'
+import { auditReader, openSharedAudit } from './app-audit.ts'
 import { createGatewayApp, type GatewayApp } from './app-gateway.ts'
 import { openReadiness } from './app-health.ts'
 import { stopApp } from './app-lifecycle.ts'
@@ -89,7 +89,7 @@ export async function createApp(
   const core = await createCore(settings, logger, { ...start, instanceId, observer: metrics.core })
   const { keyValues } = core.store
   const { models, providers } = openKeyedModels(settings, logger, environment, metrics.core.modelStep, keyValues)
-  const shared = sharedParts(core.store, openAuditLog(settings, metrics.observer))
+  const shared = sharedParts(core.store, await openSharedAudit(settings, metrics.observer, core.bucket, logger))
   const { auditLog, guard, inbox } = shared
   const hidesReasons = hasMembers(settings)
   const common = { shared, models, dotenv: dotenvWithSecrets(), readsDotenv: true, refused, hidesReasons }
@@ -125,8 +125,7 @@ export async function createApp(
   const sockets = createSocketServer({
     ...{ ...entrance, senders, chat, access, models, feed, logger, directory, inbox },
     httpServer: http.raw,
-    refused,
-    progress: () => progress.current,
+    ...{ refused, progress: () => progress.current },
     onProgress: (listener) => progress.onSay(listener),
     adapter: live?.adapter,
     isDraining: () => http.drain.isDraining
@@ -142,6 +141,7 @@ export async function createApp(
       gateway.watch()
       await providers.follow()
       await core.start()
+      auditLog.share({ ...core.store, instanceId }, logger)
     },
     ending: () => sessions.ending,
     stop: (hurry) =>

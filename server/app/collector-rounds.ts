@@ -4,7 +4,7 @@ import type { Logger } from '../lib/logger.ts'
 const FIRST_MS = 10 * 60_000
 const EVERY_MS = 6 * 3_600_000
 
-/** Lets a collector work now and then. A round that fails is tried again with the next one. */
+/** Lets something clean up the bucket now and then. A round that fails is tried again with the next one. */
 export class CollectorRounds {
   readonly #collector: { round(): Promise<unknown> }
   readonly #logger: Logger
@@ -30,8 +30,7 @@ export class CollectorRounds {
     try {
       await this.#collector.round()
     } catch (error) {
-      if (!this.#isStopped)
-        this.#logger.warn({ err: error }, `Objects that nothing names were not looked for: ${messageOf(error)}`)
+      if (!this.#isStopped) this.#logger.warn({ err: error }, `The bucket was not cleaned up: ${messageOf(error)}`)
     }
     this.start(EVERY_MS)
   }

@@ -6,6 +6,8 @@ export function dataPaths(dataDir: string) {
   return {
     root,
     audit: join(root, 'audit'),
+    /** The audit logs of the other instances, as last read from the bucket. */
+    auditCopies: join(root, 'audit-copies'),
     /** The embedding model of this machine, if the user installed it. */
     embeddings: join(root, 'embeddings'),
     checkpoints: join(root, 'checkpoints'),

@@ -48,7 +48,7 @@ export async function openSharedParts(
   return {
     ...sharedParts(store, auditLog),
     async close() {
-      await auditLog.audit.close()
+      await auditLog.close()
       await store.close()
     }
   }

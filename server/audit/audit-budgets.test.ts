@@ -28,8 +28,8 @@ const call = (audit: Audit, tool: string) =>
 const find = (audit: Audit, request = SENTENCE) =>
   audit.decided({ caller, by: 'find_tool', request, candidates: [], outcome: 'abstained', ms: 1 })
 const bytesOf = (family: string) =>
-  listAuditFiles(dir).reduce((sum, file) => sum + (file.family === family ? file.bytes : 0), 0)
-const problems = () => verifyAudit(dir).flatMap((chain) => chain.problems)
+  listAuditFiles([dir]).reduce((sum, file) => sum + (file.family === family ? file.bytes : 0), 0)
+const problems = () => verifyAudit([dir]).flatMap((chain) => chain.problems)
 const everything = () =>
   readdirSync(dir)
     .map((name) => readFileSync(join(dir, name), 'utf8'))
@@ -41,7 +41,7 @@ it('keeps a call, however many requests are routed after it', async () => {
   call(audit, 'transfer')
   for (let i = 0; i < 3000; i++) find(audit)
   await audit.close()
-  const { entries } = readAudit(dir, { limit: 10, tool: 'transfer', maxLookedAt: 1e6 })
+  const { entries } = readAudit([dir], { limit: 10, tool: 'transfer', maxLookedAt: 1e6 })
   expect(entries).toMatchObject([{ kind: 'call', server: 'bank', outcome: 'ok' }])
   expect(bytesOf('routes')).toBeLessThan(75_000)
   expect(problems()).toEqual([])
@@ -51,16 +51,16 @@ it('records what was pruned; rows that someone else removes are reported as miss
   const audit = open()
   for (let i = 0; i < 600; i++) call(audit, `t${i}`)
   await audit.close()
-  const chain = verifyAudit(dir).find(({ pruned }) => pruned)
+  const chain = verifyAudit([dir]).find(({ pruned }) => pruned)
   expect(chain?.problems).toEqual([])
   const pruned = chain?.pruned
   // Two rows for each call, the first row of the chain, and those about files.
   expect(pruned).toMatchObject({ fromSeq: 0, fromAt: expect.any(String), toAt: expect.any(String) })
   expect(pruned?.rows).toBe((pruned?.toSeq ?? 0) + 1)
-  const kept = readAudit(dir, { limit: 1000 }).entries.length
+  const kept = readAudit([dir], { limit: 1000 }).entries.length
   expect(pruned?.calls).toBe(600 - kept)
   expect((pruned?.rows ?? 0) + (chain?.rows ?? 0)).toBe((chain?.head?.seq ?? 0) + 1)
-  const [oldest] = listAuditFiles(dir)
+  const [oldest] = listAuditFiles([dir])
   rmSync(oldest?.path ?? '')
   expect(problems()).toMatchObject([{ reason: expect.stringMatching(/^rows 0 to \d+ are missing/) }])
 })
@@ -71,12 +71,12 @@ it('names chains that were removed completely, even after many starts', async ()
     for (let j = 0; j < 10; j++) call(audit, `t${j}`)
     await audit.close()
   }
-  const chains = verifyAudit(dir)
+  const chains = verifyAudit([dir])
   expect(chains.flatMap((chain) => chain.problems)).toEqual([])
   const gone = chains.filter(({ state }) => state === 'pruned')
   expect(gone.length).toBeGreaterThan(20)
   const rows = chains.reduce((sum, { pruned }) => sum + (pruned?.calls ?? 0), 0)
-  expect(rows + readAudit(dir, { limit: 1000 }).entries.length).toBe(400)
+  expect(rows + readAudit([dir], { limit: 1000 }).entries.length).toBe(400)
 })
 
 it('records a hash and a length of requests, and their text only if arguments are recorded', async () => {
@@ -84,13 +84,13 @@ it('records a hash and a length of requests, and their text only if arguments ar
   find(quiet)
   await quiet.close()
   expect(everything()).not.toContain('lawyer')
-  const [entry] = readAudit(dir, { limit: 1 }).entries
+  const [entry] = readAudit([dir], { limit: 1 }).entries
   expect(entry).toMatchObject({ requestLength: SENTENCE.length, requestHash: expect.stringMatching(/^[0-9a-f]{64}$/) })
   const open_ = open({ withArguments: true })
   find(open_)
   await open_.close()
   // Both may be of the same millisecond, so either may be the newest.
-  const { entries } = readAudit(dir, { limit: 2 })
+  const { entries } = readAudit([dir], { limit: 2 })
   expect(entries.flatMap(({ request }) => request ?? [])).toEqual([SENTENCE])
 })
 
@@ -115,12 +115,12 @@ it('reads and verifies the single chain of an earlier version, and counts it as 
   const audit = open()
   for (let i = 0; i < 1000; i++) find(audit)
   await audit.close()
-  expect(verifyAudit(dir).find((each) => each.chain === chain)).toMatchObject({
+  expect(verifyAudit([dir]).find((each) => each.chain === chain)).toMatchObject({
     state: 'intact',
     rows: 6,
     problems: []
   })
-  const { entries } = readAudit(dir, { limit: 5000, since: 0, maxLookedAt: 1e6 })
+  const { entries } = readAudit([dir], { limit: 5000, since: 0, maxLookedAt: 1e6 })
   expect(entries.slice(-2)).toMatchObject([{ tool: 't', outcome: 'ok' }, { request: 'old words' }])
 })
 
@@ -132,7 +132,7 @@ it('goes on through a log that is longer than what one page may look at', async 
   await audit.close()
   let before: string | undefined
   for (let pages = 0; pages < 10; pages++) {
-    const { entries, next } = readAudit(dir, { limit: 10, tool: 'oldest', maxLookedAt: 12, before })
+    const { entries, next } = readAudit([dir], { limit: 10, tool: 'oldest', maxLookedAt: 12, before })
     if (entries.length > 0) return expect(entries).toMatchObject([{ tool: 'oldest' }])
     before = next ?? undefined
   }

@@ -23,15 +23,23 @@ export function auditFileName(chain: string, number: number, family: AuditFamily
   return `${chain}-${String(number).padStart(6, '0')}${family === 'routes' ? '.routes' : ''}.jsonl`
 }
 
-/** The files in the folder, oldest first. */
-export function listAuditFiles(dir: string): AuditFile[] {
+export function isAuditFileName(name: string): boolean {
+  return NAME.test(name)
+}
+
+/** The files in the folders, oldest first. */
+export function listAuditFiles(dirs: readonly string[]): AuditFile[] {
+  return dirs.flatMap(filesIn).sort((a, b) => a.modifiedAt - b.modifiedAt || a.number - b.number)
+}
+
+function filesIn(dir: string): AuditFile[] {
   let names: string[]
   try {
     names = readdirSync(dir)
   } catch {
     return []
   }
-  const files = names.flatMap((name) => {
+  return names.flatMap((name) => {
     const [, chain, number, routes] = NAME.exec(name) ?? []
     const family: AuditFamily = routes === undefined ? 'calls' : 'routes'
     if (chain === undefined) return []
@@ -45,7 +53,6 @@ export function listAuditFiles(dir: string): AuditFile[] {
       return []
     }
   })
-  return files.sort((a, b) => a.modifiedAt - b.modifiedAt || a.number - b.number)
 }
 
 /** The files of each chain, in the order of the chain. */
@@ -56,12 +63,17 @@ export function byChain(files: AuditFile[]): Map<string, AuditFile[]> {
 }
 
 /** The last complete row. */
-export function headOf(path: string): ChainHead | undefined {
+export function lastRowOf(path: string): Row | undefined {
   for (const line of linesBackwards(path)) {
     const row = parseRow(line)
-    if (row) return { chain: row.chain, seq: row.seq, hash: row.hash }
+    if (row) return row
   }
   return undefined
+}
+
+export function headOf(path: string): ChainHead | undefined {
+  const row = lastRowOf(path)
+  return row && { chain: row.chain, seq: row.seq, hash: row.hash }
 }
 
 /** undefined if the file is gone or can't be read. */

@@ -18,7 +18,7 @@ const onDisk = () => {
   const texts = readdirSync(dir).map((name) => readFileSync(join(dir, name), 'utf8'))
   return texts.join('')
 }
-const verified = () => verifyAudit(dir).map(({ state, problems }) => [state, problems])
+const verified = () => verifyAudit([dir]).map(({ state, problems }) => [state, problems])
 
 it('has the row of each of many calls on disk before it lets the call go on', async () => {
   const secrets = new KnownSecrets()

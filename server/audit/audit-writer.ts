@@ -20,6 +20,12 @@ export interface AuditWriterOptions {
   /** Limit for all files of this family together. */
   maxBytes: number
   maxAgeMs: number
+  /** Other folders with chains that a new chain notes as seen. */
+  others?: readonly string[] | undefined
+  /** Why no call may be made now, if the copy of the log is too far behind. */
+  refusal?: (() => string | undefined) | undefined
+  /** Whether a file may be removed, because it has a copy. */
+  isCopied?: ((path: string, bytes: number) => boolean) | undefined
   /** Limit per file; for tests. */
   maxFileBytes?: number
 }
@@ -47,7 +53,8 @@ export class AuditWriter {
   #sealing: NodeJS.Immediate | undefined
   #timer: NodeJS.Timeout | undefined
   #lookedAt = 0
-  #trouble: { since: string; refused: number; reason: string } | undefined
+  /** `isElsewhere`: the rows can be written, but not be copied. */
+  #trouble: { since: string; refused: number; reason: string; isElsewhere: boolean } | undefined
   #closed = false
 
   constructor(options: AuditWriterOptions) {
@@ -58,7 +65,7 @@ export class AuditWriter {
 
   /** Why nothing can be written at the moment. */
   get problem(): string | undefined {
-    return this.#trouble?.reason
+    return this.#options.refusal?.() ?? (this.#trouble?.isElsewhere ? undefined : this.#trouble?.reason)
   }
 
   /** Writes the row before it returns, or throws `audit_unavailable` and leaves nothing behind. Returns the row's `seq`. */
@@ -88,11 +95,17 @@ export class AuditWriter {
     if (this.#closed) throw new AppError('unavailable', 'shutting_down', 'The gateway is stopping.')
     if (this.#seq === 0) this.#begin()
     try {
+      this.#checkCopy()
       return this.#writeNow(bodies)
     } catch (error) {
       if (this.#trouble) this.#trouble.refused += bodies.length
       throw error
     }
+  }
+
+  #checkCopy(): void {
+    const reason = this.#options.refusal?.()
+    if (reason !== undefined) throw this.#refused(reason, true)
   }
 
   /** Writes the row within milliseconds, after the answer has gone out. Until that succeeds, `write` refuses. */
@@ -119,8 +132,8 @@ export class AuditWriter {
   }
 
   #begin(): void {
-    const { dir, version } = this.#options
-    const heads = [...byChain(listAuditFiles(dir)).values()]
+    const { dir, version, others = [] } = this.#options
+    const heads = [...byChain(listAuditFiles([dir, ...others])).values()]
       .sort((a, b) => (b.at(-1)?.modifiedAt ?? 0) - (a.at(-1)?.modifiedAt ?? 0))
       .slice(0, MAX_FOLLOWED)
     const follows = heads.flatMap((files) => headOf(files.at(-1)?.path ?? '') ?? [])
@@ -193,12 +206,16 @@ export class AuditWriter {
     const code = errorCode(error) ?? messageOf(error)
     const { dir } = this.#options
     const reason = `Can't write the audit log in ${dir} (${code}): free some space there or fix its permissions.`
-    this.#trouble = { since: new Date().toISOString(), refused: 0, ...this.#trouble, reason }
+    return this.#refused(reason, false)
+  }
+
+  #refused(reason: string, isElsewhere: boolean): AppError {
+    this.#trouble = { since: new Date().toISOString(), refused: 0, ...this.#trouble, reason, isElsewhere }
     return new AppError('unavailable', 'audit_unavailable', `${reason} No tool runs without a record of it.`)
   }
 
   #recovered(): void {
-    if (!this.#trouble) return
+    if (!this.#trouble || this.#options.refusal?.() !== undefined) return
     const { since, refused, reason } = this.#trouble
     this.#trouble = undefined
     this.writeSoon({ kind: 'gap', since, refused, reason })
@@ -207,11 +224,11 @@ export class AuditWriter {
   /** Writes the row about a removal before it removes the file. */
   #prune(): void {
     this.#isNew = false
-    const { dir, family, maxBytes, maxAgeMs } = this.#options
+    const { dir, family, maxBytes, maxAgeMs, isCopied } = this.#options
     const current = this.#file?.path ?? ''
-    const files = listAuditFiles(dir)
+    const files = listAuditFiles([dir])
     const limits = { family, maxBytes: maxBytes - this.#maxFileBytes, maxAgeMs, now: Date.now(), current }
-    const going = pruneList(files, limits)
+    const going = pruneList(files, limits).filter(({ path, bytes }) => isCopied?.(path, bytes) ?? true)
     if (going.length === 0) return
     const last = removalRecords(going, files)
     if (last.files.length === 0) return

@@ -8,6 +8,7 @@ export const noAudit: Audit = {
     return this.begin(call)
   },
   decided: () => {},
+  removing: () => {},
   problem: undefined,
   close: async () => {}
 }

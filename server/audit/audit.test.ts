@@ -42,8 +42,8 @@ const folder = () => join(dir, 'audit')
 const paths = () => readdirSync(folder()).map((name) => join(folder(), name))
 const onlyPath = () => String(paths()[0])
 const linesOf = (path: string) => readFileSync(path, 'utf8').trimEnd().split('\n')
-const states = () => verifyAudit(folder()).map(({ state }) => state)
-const read = (filter = {}) => readAudit(folder(), { limit: 100, ...filter })
+const states = () => verifyAudit([folder()]).map(({ state }) => state)
+const read = (filter = {}) => readAudit([folder()], { limit: 100, ...filter })
 
 describe('the audit log', () => {
   it('keeps every call and decision, visible only to its owner', async () => {
@@ -168,7 +168,7 @@ describe('the audit log', () => {
     expect(paths()).toHaveLength(3)
     await write()
     expect(paths()).toHaveLength(2)
-    expect(verifyAudit(folder()).flatMap(({ problems }) => problems)).toEqual([])
+    expect(verifyAudit([folder()]).flatMap(({ problems }) => problems)).toEqual([])
   })
 
   it('removes the oldest files, records that in the chain, and still verifies', async () => {
@@ -178,9 +178,9 @@ describe('the audit log', () => {
     const audit = open({ maxFileBytes: 2000, maxBytes: 12_000 })
     for (let i = 0; i < 100; i++) call(audit)
     await audit.close()
-    const bytes = listAuditFiles(folder()).reduce((sum, file) => sum + file.bytes, 0)
+    const bytes = listAuditFiles([folder()]).reduce((sum, file) => sum + file.bytes, 0)
     expect(bytes).toBeLessThan(16_000)
-    expect(verifyAudit(folder()).flatMap(({ problems }) => problems)).toEqual([])
+    expect(verifyAudit([folder()]).flatMap(({ problems }) => problems)).toEqual([])
   })
 
   it('stays intact and continues if an old file can not be removed', async () => {
@@ -200,7 +200,7 @@ describe('the audit log', () => {
     const audit = open()
     call(audit)
     await audit.close()
-    const [there] = listAuditFiles(folder())
+    const [there] = listAuditFiles([folder()])
     if (!there) throw new Error('no file')
     const gone = { ...there, path: join(folder(), 'gone') }
     const unreadable = { ...there, path: folder() }
@@ -295,7 +295,7 @@ describe('an audit log that can not be written', () => {
     }
     const codes = await withLimitedFiles(64, 3)
     expect(codes.slice(0, 3)).toEqual(['ok', 'ok', 'ok'])
-    const own = verifyAudit(folder()).filter(({ chain }) => !chain.startsWith('000'))
+    const own = verifyAudit([folder()]).filter(({ chain }) => !chain.startsWith('000'))
     expect(own).toMatchObject([{ state: 'unclosed', problems: [] }])
   })
 
@@ -324,7 +324,7 @@ describe('verify', () => {
     }
     expect(states()).toEqual(['intact', 'intact'])
     // Sorted by content, because with coarse file times both may have the same time.
-    const files = listAuditFiles(folder()).map(({ path }) => ({ path, lines: linesOf(path) }))
+    const files = listAuditFiles([folder()]).map(({ path }) => ({ path, lines: linesOf(path) }))
     return files.sort((a, b) => Number(a.lines.join().includes('two0')) - Number(b.lines.join().includes('two0')))
   }
 
@@ -382,7 +382,7 @@ describe('verify', () => {
     const [first] = await twoChains()
     if (!first) throw new Error('no file')
     writeFileSync(first.path, `${first.lines.toSpliced(3, 1).join('\n')}\n`)
-    const broken = verifyAudit(folder()).find(({ state }) => state === 'broken')
+    const broken = verifyAudit([folder()]).find(({ state }) => state === 'broken')
     expect(broken?.problems).toMatchObject([{ line: 4, reason: 'rows 3 to 3 are missing before this one' }])
   })
 })

@@ -12,6 +12,7 @@ import { canonicalJson } from '../lib/canonical-json.ts'
 import type { KnownSecrets } from '../lib/known-secrets.ts'
 import type { Candidate, RowBody, Who } from './audit-row.ts'
 import { AuditWriter, type AuditWriterOptions } from './audit-writer.ts'
+import type { Removal } from './prune-list.ts'
 
 interface CallRecord {
   caller: Caller
@@ -65,6 +66,8 @@ export interface Audit {
   beginTogether(call: CallRecord): Promise<OpenCall>
   /** Throws like `begin`. */
   decided(route: RouteRecord): void
+  /** Records that files are about to be removed from the bucket. Throws like `begin`. */
+  removing(removal: Pick<Removal, 'heads' | 'removed'>): void
   /** Why nothing can be recorded at the moment. */
   readonly problem: string | undefined
   /** Waits briefly for calls that are just ending. */
@@ -147,13 +150,13 @@ export function openAudit(options: AuditOptions): Audit {
         ...requestFacts(request),
         candidates: candidates.slice(0, MAX_CANDIDATES),
         outcome,
-        server: cleanName(server),
-        tool: cleanName(tool),
+        ...{ server: cleanName(server), tool: cleanName(tool) },
         ms,
         code
       })
       observer?.routed?.(by, outcome)
     },
+    removing: ({ heads, removed }) => void writer.write({ kind: 'pruned', heads, removed }),
     get problem() {
       return writer.problem ?? routes.problem
     },

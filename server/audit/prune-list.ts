@@ -38,15 +38,18 @@ function isClockTrusted(files: AuditFile[], { maxAgeMs, now }: PruneLimits): boo
   return files.some(({ modifiedAt }) => now - modifiedAt >= minAgeMs && now - modifiedAt <= maxAgeMs)
 }
 
+export interface Removal {
+  files: AuditFile[]
+  heads: ChainHead[]
+  removed: PrunedRows[]
+}
+
 /**
  * Collects what must be recorded about files before their removal: where each one ended, and what they recorded about chains that
  * still exist. A file that can't be read is not removed. If another process has removed a file meanwhile, that process has
  * recorded it.
  */
-export function removalRecords(
-  going: AuditFile[],
-  all: AuditFile[]
-): { files: AuditFile[]; heads: ChainHead[]; removed: PrunedRows[] } {
+export function removalRecords(going: AuditFile[], all: AuditFile[]): Removal {
   const read = going.flatMap((file) => {
     const rows = rowsOf(file.path)
     return rows === undefined ? [] : [{ file, rows }]

@@ -32,11 +32,11 @@ const MAX_LOOKED_AT = 20_000
 const BEHIND_MS = 1000
 
 /** Entries of all chains, newest first. Does not check the hashes; `verify` does. */
-export function readAudit(dir: string, filter: AuditFilter): AuditPage {
+export function readAudit(dirs: readonly string[], filter: AuditFilter): AuditPage {
   const entries: AuditEntry[] = []
   const { maxLookedAt = MAX_LOOKED_AT } = filter
   let looked = 0
-  for (const entry of newestFirst(dir)) {
+  for (const entry of newestFirst(dirs)) {
     // Not counted as looked at: otherwise a page that begins deep in the log would end before its first entry, for ever.
     if (filter.before !== undefined && entry.id >= filter.before) continue
     if (filter.since !== undefined && Date.parse(entry.at) < filter.since) break
@@ -57,8 +57,8 @@ function fits(entry: AuditEntry, { server, tool, outcome, until, allowed }: Audi
 }
 
 /** Opens a chain only when all newer entries have been returned: many process starts leave many files. */
-function* newestFirst(dir: string): Generator<AuditEntry> {
-  const unopened = [...byChain(listAuditFiles(dir)).values()]
+function* newestFirst(dirs: readonly string[]): Generator<AuditEntry> {
+  const unopened = [...byChain(listAuditFiles(dirs)).values()]
   const changedAt = (files: AuditFile[]) => files.at(-1)?.modifiedAt ?? 0
   unopened.sort((a, b) => changedAt(a) - changedAt(b))
   const open: { entry: AuditEntry; rest: Generator<AuditEntry> }[] = []

@@ -23,8 +23,8 @@ interface Walk {
 }
 
 /** Checks every hash and link, and what the chains record about each other. */
-export function verifyAudit(dir: string): VerifiedChain[] {
-  const walks = new Map([...byChain(listAuditFiles(dir))].map(([chain, files]) => [chain, walkChain(chain, files)]))
+export function verifyAudit(dirs: readonly string[]): VerifiedChain[] {
+  const walks = new Map([...byChain(listAuditFiles(dirs))].map(([chain, files]) => [chain, walkChain(chain, files)]))
   const pruned = new Map<string, Map<number, string>>()
   for (const { rows } of walks.values()) {
     for (const row of rows) if (row.kind === 'pruned') for (const head of row.heads) remember(pruned, head)
@@ -37,6 +37,8 @@ export function verifyAudit(dir: string): VerifiedChain[] {
   }
   for (const [chain, rows] of removed) {
     const walk = walks.get(chain)
+    // An instance removes its own files; their copies in the bucket may still be there.
+    if (walk && (walk.rows[0]?.seq ?? 0) <= rows.fromSeq) continue
     if (walk) walk.result.pruned = rows
     else walks.set(chain, { rows: [], result: { chain, state: 'pruned', rows: 0, problems: [], pruned: rows } })
   }

@@ -4,36 +4,64 @@ import { AUDIT_OUTCOMES, type AuditEntry, type AuditOutcome } from '../../contra
 import { escapeJson, revealPlainly } from '../../contract/hidden-characters.ts'
 import type { PrunedRows } from '../audit/audit-row.ts'
 import { type AuditFilter, readAudit } from '../audit/read-audit.ts'
-import { verifyAudit } from '../audit/verify-audit.ts'
-import { AppError } from '../lib/errors.ts'
+import { type VerifiedChain, verifyAudit } from '../audit/verify-audit.ts'
+import { AppError, messageOf } from '../lib/errors.ts'
 import { plural } from '../lib/plural.ts'
 import type { CommandInput } from './command.ts'
 
 const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 100_000
 const LOOK_MS = 300
+const LOOK_IN_BUCKET_MS = 2000
 const FOLLOWED = 1000
 const UNITS: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-export async function showAudit(dir: string, action: string, flags: CommandInput['flags']): Promise<number> {
+export interface AuditSource {
+  /** The log of this machine. */
+  dir: string
+  /** The logs of all instances, if they share a bucket. */
+  shared?: {
+    copies: string
+    where: string
+    /** Reads what is new in the bucket. */
+    sync(): Promise<void>
+    verify(): Promise<VerifiedChain[]>
+  }
+}
+
+export async function showAudit(source: AuditSource, action: string, flags: CommandInput['flags']): Promise<number> {
   const json = flags.json === true
-  if (action === 'verify') return verify(dir, json)
+  const { dir, shared } = source
+  if (action === 'verify') return verify(source, json)
   if (action !== 'show') throw usage(`There is no "audit ${action}"`)
   const filter = readFilter(flags)
-  const { entries } = readAudit(dir, filter)
+  await refresh(source)
+  const { entries } = readAudit(foldersOf(source), filter)
   if (!json && entries.length === 0) {
     const isFiltered = ['server', 'tool', 'outcome', 'since'].some((name) => flags[name] !== undefined)
-    process.stderr.write(`The audit log in ${dir} has no ${isFiltered ? 'matching ' : ''}rows.\n`)
+    process.stderr.write(`The audit log in ${shared?.where ?? dir} has no ${isFiltered ? 'matching ' : ''}rows.\n`)
   }
   print(entries.toReversed(), json)
-  if (flags.follow === true) await follow(dir, filter, json, entries)
+  if (flags.follow === true) await follow(source, filter, json, entries)
   return 0
 }
 
-function verify(dir: string, json: boolean): number {
+function foldersOf({ dir, shared }: AuditSource): string[] {
+  return shared ? [dir, shared.copies] : [dir]
+}
+
+/** Without the bucket, the rows of this machine and those that were read before are still worth showing. */
+async function refresh({ shared }: AuditSource, isLate = false): Promise<void> {
+  await shared?.sync().catch((error: unknown) => {
+    const note = `Rows of other instances may be missing: ${messageOf(error)}\n`
+    if (!isLate) process.stderr.write(note)
+  })
+}
+
+async function verify({ dir, shared }: AuditSource, json: boolean): Promise<number> {
   // A missing log is not a valid log.
-  if (!existsSync(dir)) throw new AppError('not-found', 'no_audit', `There is no audit log in ${dir}.`)
-  const chains = verifyAudit(dir)
+  if (!shared && !existsSync(dir)) throw new AppError('not-found', 'no_audit', `There is no audit log in ${dir}.`)
+  const chains = shared ? await shared.verify() : verifyAudit([dir])
   const lines = chains.flatMap(({ chain, state, rows, problems, pruned }) => [
     `${state.padEnd(9)} ${chain} ${plural(rows, 'row')}`,
     ...(pruned ? [`          ${prunedText(pruned)}`] : []),
@@ -42,17 +70,18 @@ function verify(dir: string, json: boolean): number {
   const isBroken = chains.some(({ state }) => state === 'broken')
   const text = json
     ? chains.map((chain) => escapeJson(JSON.stringify(chain)))
-    : [...lines, `${plural(chains.length, 'chain')} in ${dir}`]
+    : [...lines, `${plural(chains.length, 'chain')} in ${shared?.where ?? dir}`]
   process.stdout.write(text.map((line) => `${revealPlainly(line, 'columns')}\n`).join(''))
   return isBroken ? 1 : 0
 }
 
-async function follow(dir: string, filter: AuditFilter, json: boolean, shown: AuditEntry[]): Promise<never> {
+async function follow(source: AuditSource, filter: AuditFilter, json: boolean, shown: AuditEntry[]): Promise<never> {
   const printed = new Set(shown.map(({ id }) => id))
   const since = Date.now() - LOOK_MS
   for (;;) {
-    await delay(LOOK_MS)
-    const { entries } = readAudit(dir, { ...filter, since: filter.since ?? since, limit: FOLLOWED })
+    await delay(source.shared ? LOOK_IN_BUCKET_MS : LOOK_MS)
+    await refresh(source, true)
+    const { entries } = readAudit(foldersOf(source), { ...filter, since: filter.since ?? since, limit: FOLLOWED })
     // Print each call once, when it has ended.
     const fresh = entries
       .filter(({ id, outcome }) => outcome !== 'running' && outcome !== 'waiting' && !printed.has(id))

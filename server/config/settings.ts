@@ -198,6 +198,11 @@ export const SETTINGS = {
     'false',
     'true: the audit log keeps arguments and requests, not only their hashes'
   ),
+  AUDIT_LAG_SECONDS: given(
+    whole(10, DAY_SECONDS),
+    900,
+    'with CHECKPOINT_STORE: how long the copy of the audit log in the bucket may be behind; after that, no calls are made'
+  ),
   AUDIT_MAX_MB: given(megabytes, 256, 'maximum size of the audit log for calls'),
   AUDIT_ROUTES_MAX_MB: given(megabytes, 64, 'maximum size of the audit log for routing decisions'),
   MCP_REQUESTS_PER_MINUTE: given(

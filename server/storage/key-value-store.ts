@@ -3,6 +3,7 @@
  * spaces are flat.
  */
 import { randomBytes } from 'node:crypto'
+import { isRecord } from '../lib/is-record.ts'
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
@@ -25,4 +26,24 @@ export async function sharedSecret(keyValues: Pick<KeyValueStore, 'get' | 'add'>
   if (typeof known === 'string') return known
   const fresh = randomBytes(32).toString('base64url')
   return (await keyValues.add(SECRETS, name, fresh)) ? fresh : String(await keyValues.get(SECRETS, name))
+}
+
+export interface TurnOptions {
+  keyValues: Pick<KeyValueStore, 'get' | 'add' | 'replace'>
+  sessions: { now(): Promise<number> }
+  instanceId: string
+}
+
+/** For work that one instance at a time does. If it returns true, the others leave the work alone for `ms`. */
+export async function takeTurn(
+  { keyValues, sessions, instanceId }: TurnOptions,
+  space: string,
+  ms: number
+): Promise<boolean> {
+  const now = await sessions.now()
+  const turn = { holder: instanceId, until: now + ms }
+  const held = await keyValues.get(space, 'turn')
+  if (held === null) return keyValues.add(space, 'turn', turn)
+  const isFree = !isRecord(held) || held.holder === instanceId || Number(held.until) <= now
+  return isFree && keyValues.replace(space, 'turn', held, turn)
 }

@@ -21,7 +21,7 @@ async function ask(query: string, cookie?: string): Promise<{ status: number; re
   registerAuditRoutes(
     server,
     {
-      read: ({ limit }, allowed) => ({ entries: all.filter(allowed).slice(0, limit), next: null }),
+      read: async ({ limit }, allowed) => ({ entries: all.filter(allowed).slice(0, limit), next: null }),
       about: async ({ session }) => `make ${session}`,
       ownerOf: (cookies) => (cookies === undefined ? 'local' : `hash-of-${cookies.split('=')[1]}`),
       problem: 'the disk is full'

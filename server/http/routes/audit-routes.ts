@@ -6,7 +6,7 @@ import type { OwnerOf } from './servers/server-routes.ts'
 import { proofOf, type SessionDirectory } from './session-routes.ts'
 
 export interface AuditReader {
-  read(query: AuditQuery, allowed: (entry: AuditEntry) => boolean): Pick<AuditReply, 'entries' | 'next'>
+  read(query: AuditQuery, allowed: (entry: AuditEntry) => boolean): Promise<Pick<AuditReply, 'entries' | 'next'>>
   /** A line about a call of a chat, from the log of its session. The reader must be allowed to open that session. */
   about(entry: AuditEntry): Promise<string | undefined>
   /** The name of the owner in the audit log, from the cookies of the request. */
@@ -38,17 +38,17 @@ export function registerAuditRoutes(server: FastifyInstance, audit: AuditReader,
 /** The audit log does not say what a call was about, so a text can only be found in completed entries. */
 async function find(
   query: AuditQuery,
-  read: (query: AuditQuery) => Pick<AuditReply, 'entries' | 'next'>,
+  read: (query: AuditQuery) => Promise<Pick<AuditReply, 'entries' | 'next'>>,
   complete: (entry: AuditEntry) => Promise<AuditEntry>
 ): Promise<Pick<AuditReply, 'entries' | 'next'>> {
   const { text, limit, ...others } = query
   const found: AuditEntry[] = []
   if (text === undefined || text.trim() === '') {
-    const { entries, next } = read(query)
+    const { entries, next } = await read(query)
     for (const entry of entries) found.push(await complete(entry))
     return { entries: found, next }
   }
-  const { entries, next } = read({ ...others, limit: MAX_SEARCHED })
+  const { entries, next } = await read({ ...others, limit: MAX_SEARCHED })
   for (const entry of entries) {
     const completed = await complete(entry)
     if (!contains(completed, text)) continue

@@ -5,7 +5,7 @@
 import { isRecord } from '../../lib/is-record.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { FileHeads } from '../file-heads.ts'
-import type { KeyValueStore } from '../key-value-store.ts'
+import { type KeyValueStore, takeTurn } from '../key-value-store.ts'
 import { contentOf, type ObjectStore, type StoredObject } from '../objects/object-store.ts'
 import type { SessionStore } from '../session-store.ts'
 import { readMarker } from './claim-bucket.ts'
@@ -49,7 +49,7 @@ export class Collector {
 
   async round(): Promise<Collected> {
     const { logger } = this.#deps
-    if (!(await this.#isOurTurn())) return { refused: 'busy', unnamed: 0, deleted: 0 }
+    if (!(await takeTurn(this.#deps, SPACE, MAX_ROUND_MS))) return { refused: 'busy', unnamed: 0, deleted: 0 }
     if (!(await this.#isOurStore())) {
       logger.warn('Objects are not deleted: the bucket belongs to another session store, or this one was emptied.')
       return { refused: 'wrong store', unnamed: 0, deleted: 0 }
@@ -67,17 +67,6 @@ export class Collector {
     await this.#endUploads()
     if (deleted.length > 0) logger.info({ objects: deleted.length }, 'Objects that nothing names were deleted.')
     return { unnamed: unnamed.length, deleted: deleted.length }
-  }
-
-  /** Others leave it alone for as long as a round may take. */
-  async #isOurTurn(): Promise<boolean> {
-    const { keyValues, sessions, instanceId } = this.#deps
-    const now = await sessions.now()
-    const turn = { holder: instanceId, until: now + MAX_ROUND_MS }
-    const held = await keyValues.get(SPACE, 'turn')
-    if (held === null) return keyValues.add(SPACE, 'turn', turn)
-    const isFree = !isRecord(held) || held.holder === instanceId || Number(held.until) <= now
-    return isFree && keyValues.replace(SPACE, 'turn', held, turn)
   }
 
   async #isOurStore(): Promise<boolean> {

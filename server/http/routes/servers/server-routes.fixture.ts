@@ -24,6 +24,8 @@ afterEach(async () => {
 
 const enter = async () => ({ cookie: 'owner', isKnown: false })
 
+const noEntries = async () => ({ entries: [], next: null })
+
 /** The routes over a real registry, with real children, and nothing else behind them. */
 export async function openServerRoutes(
   mcpServers?: Record<string, unknown>,
@@ -74,7 +76,7 @@ export async function openServerRoutes(
     metrics: async () => '',
     servers: serverDirectory(gateway, keyValues, chat.policy, guard, importPlace),
     ownerOf: () => 'local',
-    audit: { read: () => ({ entries: [], next: null }), about: unused, ownerOf: () => 'local', problem: undefined },
+    audit: { read: noEntries, about: unused, ownerOf: () => 'local', problem: undefined },
     mcp: unused,
     webRoot: join(dir, 'none'),
     logger: silentLogger
