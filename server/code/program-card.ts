@@ -1,5 +1,4 @@
-import type { ApprovalCard } from '../../contract/rest.ts'
-import type { NewCard } from '../policy/approval-inbox.ts'
+import type { NewCard, PostedCard } from '../policy/approval-inbox.ts'
 import type { ProgramCall } from './program-call.ts'
 import { sourcesOf } from './provenance.ts'
 import type { RunLog } from './run-log.ts'
@@ -15,7 +14,7 @@ export function programCard(
   { n, line, args }: ProgramCall,
   card: NewCard,
   expiresAt: number
-): ApprovalCard {
+): PostedCard {
   const source = state.program?.code.split('\n')[line - 1]?.trim().slice(0, MAX_SOURCE_CHARS) ?? ''
   return {
     ...card,

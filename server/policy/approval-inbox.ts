@@ -9,8 +9,16 @@ import type { ApprovalAnswer, ApprovalCard } from '../../contract/rest.ts'
 import { AppError } from '../lib/errors.ts'
 import { isRecord } from '../lib/is-record.ts'
 import { cancelled } from '../lib/waiting/cancelled.ts'
+import { KeyedLock } from '../lib/waiting/keyed-lock.ts'
 import type { Json, KeyValueStore } from '../storage/key-value-store.ts'
-import { leavePlace, renewPlace, takePlace, type WaitingPlace } from './waiting-places.ts'
+import {
+  type FullFor,
+  leavePlace,
+  type PlaceHolder,
+  renewPlace,
+  takePlace,
+  type WaitingPlace
+} from './waiting-places.ts'
 
 const CARDS = 'approval-cards'
 const OUTCOMES = 'approval-outcomes'
@@ -26,14 +34,27 @@ const GAVE_UP = 'The call was cancelled before anyone answered. The tool was not
 const STOPPED = 'The server shut down before anyone answered. The tool was not run; try again in a moment.'
 const MAX_CARDS = 100
 const MAX_CARD_CHARS = 500_000
+const FULL: Record<FullFor, string> = {
+  run: 'Too many calls of this program already wait for approval. Answer those in the inbox of the web page first, or make fewer calls at once.',
+  owner:
+    'Too many of your own calls already wait for approval. Answer those in the inbox of the web page first, or cancel your runs.',
+  all: `${MAX_CARDS} calls of all clients already wait for approval. Answer those in the inbox of the web page first.`
+}
 
-export type NewCard = Omit<ApprovalCard, 'id' | 'createdAt' | 'expiresAt'>
+/** The share of places depends on the owner of the call. Nobody is shown it. */
+interface Owned {
+  owner?: string
+}
+export type NewCard = Omit<ApprovalCard, 'id' | 'createdAt' | 'expiresAt'> & Owned
+export type PostedCard = ApprovalCard & Owned
 type Outcome = { at: number } & ({ withdrawn: true } | (ApprovalAnswer & { withdrawn?: false }))
 
 export class ApprovalInbox {
   readonly #keyValues: KeyValueStore
   readonly #id = randomUUID()
   readonly #left = new AbortController()
+  /** One caller of an owner at a time takes a place, so that those of this process don't refuse each other. */
+  readonly #taking = new KeyedLock()
   #beat: NodeJS.Timeout | undefined
 
   constructor(keyValues: KeyValueStore) {
@@ -65,7 +86,7 @@ export class ApprovalInbox {
    * Adds a card and waits for the answer. Rejects with `approval_timeout`, or when the caller's signal aborts or this process leaves;
    * then the card is removed.
    */
-  async ask(request: NewCard, waitMs: number, caller: AbortSignal): Promise<ApprovalAnswer> {
+  async ask({ owner = '', ...request }: NewCard, waitMs: number, caller: AbortSignal): Promise<ApprovalAnswer> {
     const signal = AbortSignal.any([caller, this.#left.signal])
     const createdAt = Date.now()
     const card: ApprovalCard = { ...request, id: randomUUID(), createdAt, expiresAt: createdAt + waitMs }
@@ -75,7 +96,7 @@ export class ApprovalInbox {
     try {
       while (!signal.aborted && Date.now() < card.expiresAt) {
         if (Date.now() >= renewAt) {
-          place = await this.#keepPlace(card.id, place)
+          place = await this.#keepPlace(card.id, owner, place)
           await this.#keyValues.set(CARDS, card.id, toJson({ card, aliveUntil: Date.now() + LEASE_MS }))
           renewAt = Date.now() + RENEW_MS
         }
@@ -102,9 +123,10 @@ export class ApprovalInbox {
    * Adds a card that outlives this process, until it expires or `take` removes it. Posting it again changes nothing. The place must
    * be given back with `take`.
    */
-  async post(card: ApprovalCard, known?: WaitingPlace): Promise<WaitingPlace> {
+  async post({ owner = '', ...card }: PostedCard, known?: WaitingPlace): Promise<WaitingPlace> {
     refuseTooLong(card)
-    const place = known ?? (await this.#takePlace({ holder: card.id, until: card.expiresAt }))
+    const wanted = { holder: card.id, owner, run: card.code?.runId ?? '', until: card.expiresAt }
+    const place = known ?? (await this.#takePlace(wanted))
     await this.#keyValues.set(CARDS, card.id, toJson({ card, aliveUntil: card.expiresAt }))
     return place
   }
@@ -163,17 +185,18 @@ export class ApprovalInbox {
     return isRecord(value) ? (value as Outcome) : undefined
   }
 
-  async #keepPlace(holder: string, known?: WaitingPlace): Promise<WaitingPlace> {
-    const wanted = { holder, until: Date.now() + LEASE_MS }
-    const kept = known && (await renewPlace(this.#keyValues, known, wanted))
-    return kept ?? this.#takePlace(wanted)
+  async #keepPlace(holder: string, owner: string, known?: WaitingPlace): Promise<WaitingPlace> {
+    const until = Date.now() + LEASE_MS
+    const kept = known && (await renewPlace(this.#keyValues, known, until))
+    return kept ?? this.#takePlace({ holder, owner, run: '', until })
   }
 
-  async #takePlace(wanted: { holder: string; until: number }): Promise<WaitingPlace> {
-    const place = await takePlace(this.#keyValues, { ...wanted, limit: MAX_CARDS })
-    if (place) return place
-    const message = `${MAX_CARDS} calls are already waiting for approval. Answer those in the web page's inbox first.`
-    throw new AppError('unavailable', 'approvals_full', message)
+  async #takePlace(wanted: PlaceHolder): Promise<WaitingPlace> {
+    const place = await this.#taking.run(wanted.owner, () =>
+      takePlace(this.#keyValues, { ...wanted, limit: MAX_CARDS })
+    )
+    if (typeof place !== 'string') return place
+    throw new AppError('unavailable', 'approvals_full', FULL[place])
   }
 
   async #sweep(): Promise<void> {

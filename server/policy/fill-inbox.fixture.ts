@@ -9,7 +9,9 @@ export async function fillInbox(inboxes: [ApprovalInbox, ApprovalInbox]): Promis
   let isFull = 0
   let isAsking = 130
   const ask = async (at: number) => {
-    const error = await inboxes[at % 2 === 0 ? 0 : 1].ask(card, 600_000, leave.signal).catch((reason) => reason)
+    const error = await inboxes[at % 2 === 0 ? 0 : 1]
+      .ask({ ...card, owner: String(at) }, 600_000, leave.signal)
+      .catch((reason) => reason)
     if (error.code === 'approvals_full') isFull++
     isAsking--
   }

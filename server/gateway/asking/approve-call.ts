@@ -174,10 +174,10 @@ async function ask(
 
 function cardOf(
   { server, tool, args, hash, change, filledBy, warning }: ApprovalRequest,
-  { caller: { door, client } }: CallContext
+  { caller: { owner, door, client } }: CallContext
 ): NewCard {
   return {
-    ...{ server, tool: tool.name, args, hash, asker: { door, ...(client === undefined ? {} : { client }) } },
+    ...{ owner, server, tool: tool.name, args, hash, asker: { door, ...(client === undefined ? {} : { client }) } },
     ...(change ? { definitionChange: change } : {}),
     ...(filledBy ? { filledBy } : {}),
     ...(warning === undefined ? {} : { warning })
