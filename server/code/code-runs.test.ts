@@ -94,3 +94,18 @@ it('answers after a while that the program still runs', async () => {
   const runId = await start(runs, 'await tools.s.hang()')
   expect(await runs.report(runId, local)).toMatchObject({ status: 'running' })
 })
+
+it('answers before the sandbox of the program is stopped, but is closed only after that', async () => {
+  const { promise: stopped, resolve: letStop } = Promise.withResolvers<void>()
+  const runs = instance({ answerMs: 60_000 }, async () => ({ ...localRealm(), stop: () => stopped }))
+  const runId = await start(runs, '1 + 1')
+  expect(await runs.report(runId, local)).toMatchObject({ status: 'ended', state: { end: { value: 2 } } })
+  let isClosed = false
+  const closing = runs.close().then(() => {
+    isClosed = true
+  })
+  await new Promise(setImmediate)
+  expect(isClosed).toBe(false)
+  letStop()
+  await closing
+})

@@ -88,6 +88,7 @@ export class CodeRuns {
   readonly #active = new Map<string, ActiveRun>()
   /** Runs of this process that wait for a person: nothing but a look at the inbox now and then. */
   readonly #watched = new Map<string, NodeJS.Timeout>()
+  readonly #stopping = new Set<Promise<void>>()
   #isClosed = false
 
   constructor(options: CodeRunsOptions) {
@@ -159,6 +160,15 @@ export class CodeRuns {
     for (const timer of this.#watched.values()) clearInterval(timer)
     for (const { stop } of this.#active.values()) stop.abort()
     await Promise.all([...this.#active.values()].map(({ settled }) => settled))
+    await Promise.all(this.#stopping)
+  }
+
+  #release(realm: RealmProcess): void {
+    const stopping = realm
+      .stop()
+      .catch((error) => this.#options.logger.warn({ err: error }, 'A realm could not be stopped.'))
+      .finally(() => this.#stopping.delete(stopping))
+    this.#stopping.add(stopping)
   }
 
   /** Takes a run that waits for an answer that is there, or whose instance is gone. */
@@ -230,6 +240,7 @@ export class CodeRuns {
     for (let attempt = 1; ; attempt++) {
       const end: AttemptEnd = await new RunAttempt({
         ...{ log: run.log, openRealm, calls, inbox, lingerMs, pollMs, expiresAt: run.expiresAt, logger },
+        onReleased: (realm) => this.#release(realm),
         onProgress: (text) => {
           for (const listener of run.onProgress) listener(text)
         },

@@ -62,7 +62,7 @@ class World {
 
   attempt(log: RunLog, kill?: AbortSignal, openRealm = async () => localRealm()): Promise<AttemptEnd> {
     const options = { lingerMs: 5, pollMs: 2, expiresAt: Date.now() + 60_000, logger: silentLogger }
-    const silent = { onProgress: () => {}, onWaiting: () => {} }
+    const silent = { onProgress: () => {}, onWaiting: () => {}, onReleased: () => {} }
     const { calls, inbox } = this
     return new RunAttempt({ log, openRealm, calls, inbox, ...options, ...silent }).run(
       kill ?? new AbortController().signal

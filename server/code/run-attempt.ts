@@ -29,6 +29,8 @@ export interface AttemptOptions {
   expiresAt: number
   logger: Logger
   onProgress(text: string): void
+  /** The realm is no longer used and must be stopped. */
+  onReleased(realm: RealmProcess): void
   /** Only a person is waited for, or no longer. */
   onWaiting(isWaiting: boolean): void
 }
@@ -74,7 +76,7 @@ export class RunAttempt {
       const opening = this.#options.openRealm(AbortSignal.any([signal, this.#stop.signal]))
       const first = await Promise.race([opening, this.#over.promise])
       if (typeof first === 'string') {
-        void opening.then((late) => late.stop()).catch(() => {})
+        void opening.then((late) => this.#options.onReleased(late)).catch(() => {})
         return first
       }
       realm = first
@@ -90,7 +92,8 @@ export class RunAttempt {
       signal.removeEventListener('abort', stopped)
       this.#stop.abort()
       this.#channel?.close()
-      await realm?.stop().catch((error) => this.#options.logger.warn({ err: error }, 'A realm could not be stopped.'))
+      // Stopping a container takes half a second. Nobody has to wait for it.
+      if (realm) this.#options.onReleased(realm)
     }
   }
 
