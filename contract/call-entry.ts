@@ -20,6 +20,8 @@ export interface CallEntry {
   claims?: ToolClaims | undefined
   again?: EventData<'tool:approval_required'>['again']
   ahead?: 'preview' | 'review' | undefined
+  /** Set if a program makes the call. */
+  program?: EventData<'tool:approval_required'>['program']
   /** The effects of the call in a fork. The person decides on them. */
   preview?: Preview
   /** Why it could not run in a fork; it waits for approval as in the mode `ask`. */
@@ -31,6 +33,7 @@ export interface CallEntry {
     at: number
     reason?: string | undefined
     always?: true | undefined
+    reads?: true | undefined
     editedArgs?: Record<string, unknown> | undefined
     editedTarget?: PathTarget | undefined
     seen?: string | undefined

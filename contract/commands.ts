@@ -42,7 +42,9 @@ export const COMMAND_SCHEMAS = {
     choices: conflictChoices.optional(),
     seenConflicts: seenConflicts.optional(),
     /** Allow this tool for the rest of this session, and approve its other waiting calls. */
-    remember: z.boolean().optional()
+    remember: z.boolean().optional(),
+    /** Only for a call of a program that only reads: approve its other calls that only read, now and later. */
+    reads: z.boolean().optional()
   }),
   /** Asks where the path of a waiting call would lead with these arguments. Answered with `target`, or without if they have no path. */
   'tool:target': z.object({ callId: z.string().min(1).max(200), args }),

@@ -8,6 +8,7 @@ import { changeSummary, conflictChoices, seenConflicts } from './effects/change-
 import { EFFECT_SCHEMAS } from './effects/effect-events.ts'
 import { fileChange } from './file-changes.ts'
 import { contentHash, pathTarget } from './path-target.ts'
+import { programOrigin } from './programs.ts'
 import { ANSWER_ACTIONS, answerContent, MAX_QUESTION_CHARS, questionField } from './questions/questions.ts'
 import { MAX_REPLACED_BYTES } from './replaced-text.ts'
 import { sessionSettings } from './session-settings.ts'
@@ -112,6 +113,8 @@ export const EVENT_SCHEMAS = {
     claims: toolClaims.optional(),
     /** The call runs in a fork: until the person has seen what it did, or until the review. Missing if it does not. */
     ahead: z.enum(['preview', 'review']).optional(),
+    /** Set if a program makes the call. */
+    program: programOrigin.optional(),
     /** The same call needs approval again, because it was approved but could not run as shown. */
     again: z
       .object({
@@ -130,6 +133,8 @@ export const EVENT_SCHEMAS = {
     reason: z.string().optional(),
     /** The person always allowed this tool in this session with this decision. */
     always: z.literal(true).optional(),
+    /** With this decision, the person also approved the other calls of the same program that only read. */
+    reads: z.literal(true).optional(),
     /** The arguments as edited by the person, and where their path led at that time. */
     args: args.optional(),
     target: pathTarget.optional(),

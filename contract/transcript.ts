@@ -275,7 +275,9 @@ function addCall(transcript: Transcript, data: EventData<'tool:approval_required
   // Requested by a step that was still running when its turn was stopped.
   if (data.turnId !== transcript.turnId) dropCall(call, at, 'The turn ended.')
   transcript.calls[callId] = call
-  if (!known) transcript.entries.push({ kind: 'call', seq, at, callId, ...lateMark(transcript, data.turnId) })
+  // The calls of a program are shown with it.
+  if (!known && !data.program)
+    transcript.entries.push({ kind: 'call', seq, at, callId, ...lateMark(transcript, data.turnId) })
 }
 
 /** When a turn ends, its waiting calls can no longer be approved. */

@@ -1,3 +1,4 @@
+import { PROGRAMS } from '../../contract/programs.ts'
 import { type OfferedTool, ROUTER } from '../calls/offered-tool.ts'
 import { EXECUTE } from '../calls/router-tools.ts'
 import { isRecord } from '../lib/is-record.ts'
@@ -53,5 +54,5 @@ function innerCall(
 }
 
 function isOfOthers({ server }: OfferedTool): boolean {
-  return server !== ROUTER
+  return server !== ROUTER && server !== PROGRAMS
 }

@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import type { ApprovalMode } from '../../contract/effects/modes.ts'
 import type { EventData, EventType } from '../../contract/events.ts'
+import { PROGRAMS } from '../../contract/programs.ts'
 import type { Effort } from '../../contract/session-settings.ts'
 import { approvalHash, claimsOf, type OfferedTool, ROUTER, WORKSPACE } from '../calls/offered-tool.ts'
 import { headOf } from '../lib/cut-text.ts'
@@ -161,8 +162,11 @@ function unique({ takenIds }: ModelStepInput, part: ToolCallPart): ToolCallPart 
   return unusable ? { ...part, callId: `call_${randomUUID()}` } : part
 }
 
-function requestCall(
-  input: ModelStepInput,
+export type RequestInput = Pick<ModelStepInput, 'sessionId' | 'turnId' | 'changed' | 'policy' | 'allowed' | 'mode'>
+
+/** The events that announce a call, with the decision if nobody has to be asked. The calls of programs come through here too. */
+export function requestCall(
+  input: RequestInput,
   { tool, args, callId }: MeantCall & { callId: string },
   queuePosition: number,
   totalInQueue: number
@@ -207,8 +211,8 @@ export function decide(
   { policy, allowed }: Pick<ModelStepInput, 'policy' | 'allowed'>,
   { server, name, definition }: Pick<OfferedTool, 'server' | 'name' | 'definition'>
 ): Decision | undefined {
-  // Finding tools is our own work; it tells the model what is there and does nothing else.
-  if (server === ROUTER) return { approved: true, by: 'policy' }
+  // Finding tools is our own work; it tells the model what is there and does nothing else. A program only makes calls, and each is decided.
+  if (server === ROUTER || server === PROGRAMS) return { approved: true, by: 'policy' }
   const rule = policy(server, name)
   if (rule === 'deny') return { approved: false, by: 'policy', reason: `${server}/${name} is not allowed here.` }
   if (rule === 'allow') return { approved: true, by: 'policy' }

@@ -1,5 +1,6 @@
 import { waitsForPerson } from '../../contract/call-entry.ts'
 import type { TurnEndReason } from '../../contract/events.ts'
+import { isProgram, isProgramWaiting } from '../../contract/programs.ts'
 import type { CallEntry, Transcript } from '../../contract/transcript.ts'
 import { WORKSPACE } from '../calls/offered-tool.ts'
 
@@ -24,15 +25,16 @@ export interface TurnLimits {
 /**
  * Decides what a turn needs next, from the log alone. Nothing waits in memory, so every instance comes to the same result at any
  * time. A call runs if it was approved and never started. A call that started and has no result is running elsewhere, or its
- * outcome is unknown.
+ * outcome is unknown. A program that started goes on from its log, unless all that it waits for is a person; it makes its calls itself.
  */
 export function nextAction(transcript: Transcript, stepsInTurn: number, limits: TurnLimits): NextAction {
   const { turnId, calls, usage, raisedLimit, forkedTurn, unapplied } = transcript
   if (unapplied !== null) return { type: 'settle-review' }
   const keptEarlier = Object.values(calls).filter((call) => call.turnId !== turnId && isKept(call))
   if (turnId === null && keptEarlier.length === 0) return { type: forkedTurn === null ? 'idle' : 'open-review' }
-  const open = Object.values(calls).filter((call) => call.turnId === turnId && !isFinished(call))
-  const runnable = [...nextInSandbox([...keptEarlier, ...inOrder(open)]), ...open.filter(isOutside).filter(isApproved)]
+  const open = Object.values(calls).filter((call) => call.turnId === turnId && !call.program && !isFinished(call))
+  const inSandbox = nextInSandbox([...keptEarlier, ...inOrder(open)], calls)
+  const runnable = [...inSandbox, ...open.filter(isOutside).filter(isApproved)]
   if (runnable.length > 0) return { type: 'run', calls: runnable }
   if (open.length > 0) return { type: 'wait' }
   if (stepsInTurn >= limits.maxSteps) return { type: 'end', reason: 'step_limit' }
@@ -48,16 +50,17 @@ function inOrder(open: CallEntry[]): CallEntry[] {
 
 /**
  * The calls to the sandbox run one after another, in the order of their step: they work on the same files. The next one starts when
- * the one before it is decided and over, so one that waits for a person holds back those after it.
+ * the one before it is decided and over, so one that waits for a person holds back those after it. Programs work on these files too.
  */
-function nextInSandbox([first]: CallEntry[]): CallEntry[] {
+function nextInSandbox([first]: CallEntry[], calls: Transcript['calls']): CallEntry[] {
   if (!first) return []
+  if (isProgram(first)) return first.decision?.approved && !isProgramWaiting(calls, first.callId) ? [first] : []
   const isPreviewDue = first.ahead === 'preview' && !first.decision && !waitsForPerson(first)
   return isPreviewDue || isApproved(first) || isKept(first) ? [first] : []
 }
 
-function isOutside({ server }: CallEntry): boolean {
-  return server !== WORKSPACE
+function isOutside(call: CallEntry): boolean {
+  return call.server !== WORKSPACE && !isProgram(call)
 }
 
 function isApproved({ decision, startedAt }: CallEntry): boolean {
@@ -73,14 +76,25 @@ function isFinished(call: CallEntry): boolean {
   return call.result !== undefined || call.decision?.approved === false
 }
 
-/** Calls without a result that don't run here (`ours`): started elsewhere in this turn, or approved in a turn that is over. */
+/**
+ * Calls without a result that don't run here (`ours`): started elsewhere in this turn, approved in a turn that is over, or programs
+ * that a turn has left behind.
+ */
 export function strayCalls({ calls, turnId }: Transcript, ours: { has(callId: string): boolean }) {
   const open = Object.values(calls).filter((call) => !call.result && !ours.has(call.callId))
   return {
-    startedElsewhere: open.filter((call) => call.turnId === turnId && call.startedAt !== undefined),
+    startedElsewhere: open.filter(
+      (call) => call.turnId === turnId && call.startedAt !== undefined && !isOfProgram(call)
+    ),
+    leftPrograms: open.filter((call) => call.turnId !== turnId && call.startedAt !== undefined && isOfProgram(call)),
     neverRun: open.filter(
       (call) =>
         call.turnId !== turnId && call.startedAt === undefined && call.decision?.approved === true && !isKept(call)
     )
   }
+}
+
+/** A program, or a call that it makes. Its log has more about them than the session's. */
+function isOfProgram(call: CallEntry): boolean {
+  return isProgram(call) || call.program !== undefined
 }

@@ -1,4 +1,5 @@
 import type { ApprovalMode } from '../../contract/effects/modes.ts'
+import { PROGRAMS } from '../../contract/programs.ts'
 import { type OfferedTool, ROUTER, WORKSPACE } from '../calls/offered-tool.ts'
 import { EXECUTE, FIND_TOOL } from '../calls/router-tools.ts'
 
@@ -38,6 +39,7 @@ export function systemPromptFor(
   const servers = new Set(tools.map(({ server }) => server))
   const hasSandbox = servers.delete(WORKSPACE)
   servers.delete(ROUTER)
+  servers.delete(PROGRAMS)
   return systemPrompt({ hasSandbox, servers: [...servers], network, mode, ownImage, ...more })
 }
 

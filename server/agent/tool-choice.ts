@@ -4,6 +4,7 @@
  * and keeps its order, so that prompt caches hold. It follows from the log, so every instance comes to the same list.
  */
 import type { SessionEvent } from '../../contract/events.ts'
+import { PROGRAMS } from '../../contract/programs.ts'
 import type { CallEntry } from '../../contract/transcript.ts'
 import { type OfferedTool, ROUTER, WORKSPACE } from '../calls/offered-tool.ts'
 import { estimateTools } from './trim-history.ts'
@@ -52,13 +53,13 @@ export function chooseTools(
 ): ToolChoice {
   const isPartial = !isWithin(all, limit)
   const hasRouter = isPartial || before.some(({ server }) => server === ROUTER)
-  const always = all.filter(({ server }) => server === WORKSPACE || (hasRouter && server === ROUTER))
+  const always = all.filter((tool) => isAlways(tool) || (hasRouter && tool.server === ROUTER))
   const known = new Map(all.map((tool) => [keyOf(tool), tool]))
   const wishes = isPartial ? wanted : all.filter(isOfServer)
   const order = new Map<string, ToolName>()
   for (const each of [...before, ...always.filter(({ server }) => server === ROUTER), ...wishes])
     order.set(keyOf(each), each)
-  const tools = always.filter(({ server }) => server === WORKSPACE)
+  const tools = always.filter(isAlways)
   let count = always.length
   let tokens = estimateTools(always)
   const offered = new Set(before.map(keyOf))
@@ -73,12 +74,17 @@ export function chooseTools(
     tokens += isOurs ? 0 : size
     if (tool) tools.push(tool)
   }
-  const added = tools.filter((tool) => tool.server !== WORKSPACE && !offered.has(keyOf(tool)))
+  const added = tools.filter((tool) => !isAlways(tool) && !offered.has(keyOf(tool)))
   return { tools, added: added.map(({ server, name }) => ({ server, name })), isPartial: hasRouter }
 }
 
-function isOfServer({ server }: Pick<ToolName, 'server'>): boolean {
-  return server !== WORKSPACE && server !== ROUTER
+function isOfServer(tool: Pick<ToolName, 'server'>): boolean {
+  return !isAlways(tool) && tool.server !== ROUTER
+}
+
+/** Tools of the sandbox, and the one that runs programs. */
+function isAlways({ server }: Pick<ToolName, 'server'>): boolean {
+  return server === WORKSPACE || server === PROGRAMS
 }
 
 function keyOf({ server, name }: ToolName): string {

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { ToolClaims } from '../../contract/events.ts'
+import { PROGRAMS } from '../../contract/programs.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
 import { headOf } from '../lib/cut-text.ts'
 
@@ -34,6 +35,7 @@ export interface ToolDefinitionInput {
 export const WORKSPACE = 'workspace'
 /** In a chat, this name means our own tools that find and run others; a server of the registry with the same name is not offered. */
 export const ROUTER = 'mcp-orchestrator'
+const OWN = new Set([WORKSPACE, ROUTER, PROGRAMS])
 const MAX_NAME = 64
 const MAX_DESCRIPTION = 4000
 const MAX_CLAIM = 1000
@@ -43,7 +45,7 @@ const MAX_TOOLS = 500
 /** Our own tools keep their names; the names of servers' tools are prefixed with the server's name. */
 export function offerTools(server: string, definitions: ToolDefinitionInput[], taken: Set<string>): OfferedTool[] {
   return usable(definitions).map((definition) => {
-    const wish = server === WORKSPACE || server === ROUTER ? definition.name : `${server}__${definition.name}`
+    const wish = OWN.has(server) ? definition.name : `${server}__${definition.name}`
     const modelName = uniqueName(wish.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, MAX_NAME), taken)
     taken.add(modelName)
     return {

@@ -17,6 +17,8 @@ export interface ToolCallInput {
   expected?: ExpectedTarget | undefined
   /** Called if a server's call fails. Returns the error to go on with. */
   onFailure?: ((error: unknown) => Promise<unknown>) | undefined
+  /** Gets the result before anything is recorded about it, and returns the content to record. */
+  settle?: ((result: ToolResult) => Promise<unknown[]>) | undefined
   /** How many times approval was requested, including this time. */
   times?: number | undefined
 }

@@ -26,6 +26,8 @@ export interface CallHooks {
   signal: AbortSignal
   /** Called when the call is about to leave. It may leave only if this resolves. */
   beforeSending(): Promise<void>
+  /** Stores what the program gets, before the caller stores that the call is over. Not needed if it stores nothing. */
+  record(outcome: CallOutcome): Promise<void>
   /** The recorded answer to a card with this hash. Without one, the call ends with `ApprovalPending`. */
   decided(hash: string): Decision | undefined
   /** How often this call was under way when its process ended, so that nobody knows whether it took effect. */

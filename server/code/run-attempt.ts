@@ -14,7 +14,8 @@ import type { ApprovalInbox } from '../policy/approval-inbox.ts'
 import { CodeChannel, type ProgramEnd, type RealmProcess } from './code-channel.ts'
 import { ApprovalPending, type CallOutcome, type ProgramCall, type ProgramCalls } from './program-call.ts'
 import { programCard } from './program-card.ts'
-import { describeCall, isSameCall, type RunEvent, type RunLog } from './run-log.ts'
+import { changedRuntime, departed } from './run-departure.ts'
+import { isSameCall, type RunEvent, type RunLog } from './run-log.ts'
 
 export interface AttemptOptions {
   log: RunLog
@@ -29,6 +30,8 @@ export interface AttemptOptions {
   expiresAt: number
   logger: Logger
   onProgress(text: string): void
+  /** A line that was not printed before. */
+  onPrinted?(line: string): void
   /** The realm is no longer used and must be stopped. */
   onReleased(realm: RealmProcess): void
   /** Only a person is waited for, or no longer. */
@@ -109,10 +112,7 @@ export class RunAttempt {
     const deadline = { what: 'the sandbox of the program', ms: READY_MS, code: 'code_realm_slow' }
     const runtime = await withDeadline(deadline, () => channel.ready)
     if (state.runtime === undefined) await this.#append([{ type: 'run:runtime', data: { runtime } }], ['runtime'])
-    if (state.runtime !== runtime) {
-      await this.#endRun(changedRuntime(state.runtime ?? '', runtime))
-      return
-    }
+    if (state.runtime !== runtime) return this.#endRun(changedRuntime(state.runtime ?? '', runtime))
     const { code = '', seed = 0, startedAt = 0 } = state.program ?? {}
     channel.run({ code, seed, now: startedAt })
     for (const n of state.order) this.#answer(n)
@@ -132,7 +132,9 @@ export class RunAttempt {
   async #make(call: ProgramCall): Promise<void> {
     this.#setOpen(call.n, call.kind === 'sleep' ? 'sleeping' : 'running')
     try {
-      await this.#record(call, await this.#outcomeOf(call))
+      const outcome = await this.#outcomeOf(call)
+      if (!this.#log.state.calls.get(call.n)?.done) await this.#record(call, outcome)
+      this.#closeCall(call.n)
     } catch (error) {
       if (!(error instanceof ApprovalPending)) throw error
       await this.#ask(call, error)
@@ -153,10 +155,12 @@ export class RunAttempt {
       signal,
       interruptions: starts,
       beforeSending: () => this.#append([{ type: 'run:started', data: { call } }], [`started:${call.n}:${starts}`]),
+      record: (outcome: CallOutcome) => this.#record(call, this.#bounded(outcome)),
       decided: (hash: string) => this.#log.state.calls.get(call.n)?.decisions.findLast((each) => each.hash === hash)
     }
     try {
-      return this.#bounded(await this.#gate.run(() => this.#options.calls.run(call, hooks)))
+      const outcome = await this.#gate.run(() => this.#options.calls.run(call, hooks))
+      return this.#log.state.calls.get(call.n)?.done?.outcome ?? this.#bounded(outcome)
     } catch (error) {
       // A call that we broke off is not over: the next attempt must not take it for failed.
       if (error instanceof ApprovalPending || error instanceof LostRun || signal.aborted) throw error
@@ -177,10 +181,14 @@ export class RunAttempt {
     return { ok: false, code: 'code_too_much', message: `${what}; the limit is ${limit}. Ask the tool for less.` }
   }
 
+  /** The program gets results in the order of the log. */
   async #record(call: ProgramCall, outcome: CallOutcome): Promise<void> {
     await this.#append([{ type: 'run:done', data: { call, outcome } }], [`done:${call.n}`])
-    this.#open.delete(call.n)
     this.#answer(call.n)
+  }
+
+  #closeCall(n: number): void {
+    this.#open.delete(n)
     this.#checkIdle()
   }
 
@@ -201,7 +209,7 @@ export class RunAttempt {
     })
     if (place instanceof AppError) {
       await this.#record(call, { ok: false, code: place.code, message: place.message })
-      return
+      return this.#closeCall(call.n)
     }
     const asked = { cardId: full.id, hash: card.hash, place }
     const known = this.#log.state.calls.get(call.n)
@@ -265,7 +273,10 @@ export class RunAttempt {
   #printed(line: string): void {
     // The program prints the same again while it is replayed.
     if (this.#replayedLines < this.#log.state.logs.length) this.#replayedLines++
-    else this.#lines.push(line)
+    else {
+      this.#lines.push(line)
+      this.#options.onPrinted?.(line)
+    }
   }
 
   /** Stores what the program has printed together with the next event. */
@@ -288,10 +299,7 @@ export class RunAttempt {
     while (!this.#stop.signal.aborted && [...this.#open.values()].includes('running')) {
       await Promise.race([...this.#running, this.#over.promise])
     }
-    if (isLost) {
-      this.#finish('realm_lost')
-      return
-    }
+    if (isLost) return this.#finish('realm_lost')
     const made = this.#channel?.calls ?? 0
     const missing = [...this.#log.state.calls.values()].find(({ call }) => call.n > made)
     await this.#endRun(missing ? departed(missing.call, undefined) : end)
@@ -331,14 +339,3 @@ export class RunAttempt {
 
 /** Somebody else drives this run, or it has ended. */
 class LostRun extends Error {}
-
-function departed(recorded: ProgramCall, made: ProgramCall | undefined): ProgramEnd {
-  const now = made ? `made ${describeCall(made).slice(0, 500)} on line ${made.line}` : 'ended before it'
-  const message = `The program departed from its log at call ${recorded.n}: the log has ${describeCall(recorded).slice(0, 500)} on line ${recorded.line}, and the program now ${now}. No call was repeated.`
-  return { ok: false, code: 'code_departed', message, line: made?.line }
-}
-
-function changedRuntime(before: string, now: string): ProgramEnd {
-  const message = `The run began with version ${before} of the runtime, and this one is ${now}. Start the program again.`
-  return { ok: false, code: 'code_runtime_changed', message }
-}

@@ -16,6 +16,8 @@ export interface Program {
   seed: number
   startedAt: number
   timeoutMs: number
+  /** In a chat: the call that runs it. */
+  callId?: string
 }
 
 export type RunEnd = ProgramEnd | { ok: false; code: 'code_cancelled' | 'code_expired'; message: string }
@@ -170,6 +172,11 @@ export class RunLog {
 /** The log is our own, and another version of the realm is refused before anything is replayed. */
 function asRunEvent({ type, data, at }: StoredEvent): RunEvent & { at: number } {
   return { type, data, at } as RunEvent & { at: number }
+}
+
+/** A session runs one program at a time, so its log can be found and removed with the session. */
+export function chatRunId(sessionId: string): string {
+  return `chat-${sessionId}`
 }
 
 export function unknownRun(runId: string): AppError {

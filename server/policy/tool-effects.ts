@@ -11,7 +11,7 @@ interface Claims {
 const HINTS = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint']
 
 /** Decides by the annotations. A tool that claims to be both read-only and destructive is not trusted. */
-function isReadOnly({ annotations }: Claims): boolean {
+export function isReadOnly({ annotations }: Claims): boolean {
   return annotations?.readOnlyHint === true && annotations.destructiveHint !== true
 }
 

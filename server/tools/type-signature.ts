@@ -3,6 +3,10 @@ import type { StoredTool } from '../catalog/stored-tools.ts'
 import { isRecord } from '../lib/is-record.ts'
 
 type Schema = Record<string, unknown>
+type SignedTool = Pick<StoredTool, 'name' | 'inputSchema'> & {
+  description?: string | undefined
+  outputSchema?: Schema | undefined
+}
 
 const MAX_DEPTH = 5
 const MAX_CHARS = 4000
@@ -18,12 +22,12 @@ const NAMES: Record<string, string> = {
 }
 
 /** One line about the tool, and how to call it in a program. */
-export function typeSignature(server: string, tool: StoredTool): string {
+export function typeSignature(server: string, tool: SignedTool): string {
   const args = typeOf(tool.inputSchema, 0)
   const needsArgs = Array.isArray(tool.inputSchema.required) && tool.inputSchema.required.length > 0
   const result = tool.outputSchema ? typeOf(tool.outputSchema, 0) : 'string'
   const call = `tools${member(server)}${member(tool.name)}`
-  const text = `// ${oneLine(tool.description)}\n${call}(args${needsArgs ? '' : '?'}: ${args}): Promise<${result}>`
+  const text = `// ${oneLine(tool.description ?? '')}\n${call}(args${needsArgs ? '' : '?'}: ${args}): Promise<${result}>`
   return text.length > MAX_CHARS ? `${text.slice(0, MAX_CHARS)} …cut: see explain_tool for the rest` : text
 }
 

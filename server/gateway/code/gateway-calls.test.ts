@@ -63,6 +63,7 @@ async function direct(server: string, tool: string): Promise<Verdict> {
 }
 
 const hooks = (more: Partial<CallHooks> = {}): CallHooks => ({
+  record: async () => {},
   ...{ signal: new AbortController().signal, interruptions: 0 },
   ...{ beforeSending: async () => {}, decided: () => undefined, ...more }
 })

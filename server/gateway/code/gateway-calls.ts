@@ -4,6 +4,7 @@
  */
 import type { Caller } from '../../calls/caller.ts'
 import type { StoredTool } from '../../catalog/stored-tools.ts'
+import { namedLike, outcomeOf } from '../../code/call-outcome.ts'
 import {
   ApprovalPending,
   type CallHooks,
@@ -11,9 +12,7 @@ import {
   type ProgramCall,
   type ProgramCalls
 } from '../../code/program-call.ts'
-import type { RawResult } from '../../connections/wire/call-input.ts'
 import { AppError, isAppError } from '../../lib/errors.ts'
-import { isRecord } from '../../lib/is-record.ts'
 import { mustNotBeRepeated } from '../../policy/tool-effects.ts'
 import { typeSignature } from '../../tools/type-signature.ts'
 import type { CallContext } from '../asking/tool-request.ts'
@@ -72,7 +71,8 @@ async function makeCall(
     },
     {
       ...context,
-      beforeSending: hooks.beforeSending,
+      // A call that may be repeated needs no trace before it leaves.
+      ...(mustNotBeRepeated(tool) ? { beforeSending: hooks.beforeSending } : {}),
       asker: async (card) => {
         const decision = hooks.decided(card.hash)
         if (decision === undefined) throw new ApprovalPending(card)
@@ -95,26 +95,9 @@ function unsureWarning(interruptions: number): string {
   return `This call was under way when the server stopped${times}. Nobody knows whether it took effect. Approve only if it may run again; reject, and the program gets an error.`
 }
 
-/** The structured result, or the text. Other content is given as it is. */
-function outcomeOf(result: RawResult): CallOutcome {
-  const content: unknown[] = Array.isArray(result.content) ? result.content : []
-  const texts = content.map((part) => (isRecord(part) && part.type === 'text' ? String(part.text) : undefined))
-  const text = texts.filter((part) => part !== undefined).join('\n')
-  if (result.resultType === 'input_required') {
-    const message =
-      'The server wants to ask the user something, which is not possible in a program. Call it with "execute".'
-    return { ok: false, code: 'input_required', message }
-  }
-  if (result.isError === true) return { ok: false, code: 'tool_failed', message: text || 'The tool failed.' }
-  if (isRecord(result.structuredContent)) return { ok: true, value: result.structuredContent }
-  return { ok: true, value: texts.includes(undefined) ? content : text }
-}
-
-/** A program may write `tools.my_server` for "my-server". */
 function serverNamed(core: GatewayServices, name: string): string {
-  if (core.index.entry(name)) return name
-  const like = core.index.entries().filter((entry) => identifier(entry.name) === name)
-  if (like.length === 1 && like[0]) return like[0].name
+  const entry = namedLike(core.index.entries(), name)
+  if (entry) return entry.name
   throw noServer(core, name)
 }
 
@@ -125,15 +108,7 @@ async function toolNamed(
   context: CallContext
 ): Promise<StoredTool> {
   const tools = core.index.tools(server) ?? (await core.connections.list(server, context))
-  const exact = tools.find((tool) => tool.name === name)
-  if (exact) return exact
-  const like = tools.filter((tool) => identifier(tool.name) === name)
-  if (like.length === 1 && like[0]) return like[0]
-  return (await namedRoute(core, server, name, context)).tool
-}
-
-function identifier(name: string): string {
-  return name.replace(/[^\w$]/g, '_')
+  return namedLike(tools, name) ?? (await namedRoute(core, server, name, context)).tool
 }
 
 async function search(

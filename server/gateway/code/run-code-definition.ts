@@ -1,8 +1,9 @@
 /** The tool as a client sees it. The description is all that a model must know to write a program; a test runs its example. */
+import { PROGRAM_API, PROGRAM_PURPOSE } from '../../code/program-page.ts'
 import type { GatewayTool } from '../gateway-services.ts'
 
-const DESCRIPTION = `Runs a small TypeScript program that calls tools of the connected servers: use it in place of many single calls, for loops, joins and filters. Only what you return or print comes back to you.
-API: await tools.SERVER.TOOL(args) returns the structured result or the text, and throws a ToolError with code and message; write tools["my-server"]["my-tool"] for other names. await search("words") finds tools as [{server, tool, confidence, description}]; await describe(server, tool) returns a TypeScript signature. progress(text), console.log(…), setTimeout. Top-level await works; the last expression or "return" is the value. Use Promise.all for independent calls. There is no import, fetch, process or file access; time and Math.random are replayed.
+const DESCRIPTION = `${PROGRAM_PURPOSE}
+${PROGRAM_API}
 Calls that may write wait for a person's approval: the answer is then {status:"waiting", runId, reason}. Call again with {runId} to get the result (also after "running"), or {runId, cancel:true}. The program is replayed from its log: no call is made twice.
 Example: const files = await tools.filesystem.list_directory({path: "/data"}); files.split("\\n").length`
 

@@ -16,6 +16,7 @@ import { resolveIn } from '../turns/call-targets.ts'
 import { endOf, noticeOf } from '../turns/turn-events.ts'
 import { alreadyAnswered, answerTo } from './answers.ts'
 import {
+  approvedReads,
   cancellations,
   cancelledNotice,
   decisionOn,
@@ -118,6 +119,7 @@ export class Chat extends OpenChats {
       if (call.preview && answer.approved)
         await checkChoices(this.deps.sessions, sessionId, `call:${call.callId}`, answer)
       if (answer.approved && answer.remember) events.push(...remembered(transcript, call, this.deps.policy))
+      if (answer.approved && answer.reads) events.push(...approvedReads(transcript, call))
       if (await this.#once(sessionId, events)) return call
       // One of these calls was decided elsewhere at this moment. If it was not this one, try again.
     }

@@ -3,6 +3,7 @@
 import { waitsForPerson } from '../../../contract/call-entry.ts'
 import type { CommandData } from '../../../contract/commands.ts'
 import type { EventData } from '../../../contract/events.ts'
+import { callsOfProgram } from '../../../contract/programs.ts'
 import { type CallEntry, callOf, coveredCalls, type Transcript } from '../../../contract/transcript.ts'
 import { approvalHash } from '../../calls/offered-tool.ts'
 import { AppError } from '../../lib/errors.ts'
@@ -25,8 +26,17 @@ export function decisionOn(call: CallEntry, answer: CommandData<'tool:approval'>
   const target = args && editedTarget(call, args, answer.target)
   const edit = { ...(args && { args }), ...(target && { target }), ...(seen && approved && !args && { seen }) }
   const always = approved && answer.remember ? { always: true as const } : {}
+  const reads = approved && answer.reads && call.program?.isRead ? { reads: true as const } : {}
   const chosen = approved && choices ? { choices, ...(seenConflicts && { seenConflicts }) } : {}
-  return resolution(call, { approved, by: 'human', ...(reason ? { reason } : {}), ...always, ...edit, ...chosen })
+  return resolution(call, {
+    approved,
+    by: 'human',
+    ...(reason ? { reason } : {}),
+    ...always,
+    ...reads,
+    ...edit,
+    ...chosen
+  })
 }
 
 /**
@@ -69,6 +79,17 @@ export function remembered(transcript: Transcript, call: CallEntry, policy: Appr
     { type: 'tool:allowed', data: { server, name, definition } },
     ...covered.map((each) => resolution(each, { approved: true, by: 'session' }))
   ]
+}
+
+/** The decisions on the other waiting calls of a program that only read. A card with a warning or a change needs its own decision. */
+export function approvedReads(transcript: Transcript, { callId, program }: CallEntry): NewEvent[] {
+  if (!program?.isRead) throw new AppError('invalid', 'invalid_request', 'This call is no read of a program.')
+  const others = callsOfProgram(transcript.calls, program.callId).filter(
+    (call) => call.callId !== callId && !call.decision && call.program?.isRead && !call.program.warning
+  )
+  return others
+    .filter(({ definitionChange, again }) => !definitionChange && !again)
+    .map((call) => resolution(call, { approved: true, by: 'session' }))
 }
 
 export function cancellations(calls: CallEntry[], why?: string): NewEvent[] {

@@ -45,6 +45,7 @@ export interface FakeChatOptions {
   workspace?: (log: EventLog, epoch: number) => Workspace & Pick<HeldSession, 'runTool'>
   /** A store and sessions of the test's own, which close last. */
   on?: { store: Store; sessions: ChatDeps['sessions'] }
+  programs?: ChatDeps['programs']
   /** Wraps the chat's log. */
   events?: (log: EventLog) => EventLog
 }
@@ -77,7 +78,14 @@ export async function fakeChat(given: FakeChatOptions = {}): Promise<FakeChat> {
     instructionsOf: async () => given.instructions ?? '',
     models: scripted(given.model ?? (() => [said('ok')]), requests, given),
     ...shared,
-    toolbox: new Toolbox({ ...shared, sources: () => sources, ownerOf: async () => 'local', find: given.find }),
+    toolbox: new Toolbox({
+      ...shared,
+      sources: () => sources,
+      ownerOf: async () => 'local',
+      find: given.find,
+      hasPrograms: given.programs !== undefined
+    }),
+    programs: given.programs,
     options: { limits: { maxSteps: 20 }, maxHistoryTokens: 10_000, network: 'none', ...options },
     publish: () => {},
     live: given.live ?? (() => {})

@@ -1,3 +1,4 @@
+import { PROGRAMS } from '../../../contract/programs.ts'
 import type { CallEntry, Transcript } from '../../../contract/transcript.ts'
 import { ROUTER, WORKSPACE } from '../../calls/offered-tool.ts'
 import { messageOf } from '../../lib/errors.ts'
@@ -19,7 +20,7 @@ export interface LearningDeps {
   logger: Logger
 }
 
-const OURS = new Set<string>([WORKSPACE, ROUTER])
+const OURS = new Set<string>([WORKSPACE, ROUTER, PROGRAMS])
 /** Longer messages are tasks, and no examples of what one tool is for. */
 const MAX_MESSAGE = 300
 

@@ -28,7 +28,7 @@ const KEPT_CHARS = 128 * 1024
 
 /** Runs one call in the sandbox of a session that the caller has entered; the changed files are safe before the result is told. */
 export async function runSandboxTool(session: LiveSession, call: ToolCall): Promise<ToolResult> {
-  const { callId, times = 1, name, args, ...rest } = call
+  const { callId, times = 1, name, args, settle, ...rest } = call
   const heard = hearOutput(call.onOutput)
   await session.openForCall(call.signal) // a server that died since the last call is repaired before this one starts
   call.signal?.throwIfAborted()
@@ -50,7 +50,16 @@ export async function runSandboxTool(session: LiveSession, call: ToolCall): Prom
     const content = unsaved === undefined ? result.content : [...result.content, { type: 'text', text: unsaved }]
     return { ...result, content, more: { ...moreOf(name, result), ...(made && { changes: made }) } }
   }
-  return journal(session, callId, run, { times, outputSoFar: heard.outputSoFar })
+  return journal(session, callId, settled(run, settle), { times, outputSoFar: heard.outputSoFar })
+}
+
+/** Lets the caller see the whole result before it is recorded. */
+export function settled(run: () => Promise<Recorded>, settle: ToolCallInput['settle']): () => Promise<Recorded> {
+  if (!settle) return run
+  return async () => {
+    const result = await run()
+    return { ...result, content: await settle(result) }
+  }
 }
 
 /** The fields that are stored with a result besides its content. */

@@ -1,5 +1,6 @@
 /** The events that sessions write themselves: starts and results of calls, and notices about the sandbox. */
 import type { EventData } from '../../../contract/events.ts'
+import { PROGRAMS } from '../../../contract/programs.ts'
 import { isAppError, messageOf } from '../../lib/errors.ts'
 import { backoffMs } from '../../lib/waiting/backoff.ts'
 import type { ContentStore } from '../../storage/checkpoint-store.ts'
@@ -83,8 +84,11 @@ export class SessionEvents {
   /** Records in the log that calls of an earlier owner were interrupted, so that nobody waits for them or runs them again. */
   async reportInterrupted(epoch: number, running: ReadonlySet<string>): Promise<string[]> {
     const open = new Set<string>()
+    const programs = new Set<unknown>()
     for await (const { type, data } of this.#all()) {
-      if (type === 'tool:started') open.add(String(data.callId))
+      if (type === 'tool:approval_required' && (data.server === PROGRAMS || data.program)) programs.add(data.callId)
+      // A program is not lost with its server: it runs again from its log, which knows more about its calls.
+      if (type === 'tool:started' && !programs.has(data.callId)) open.add(String(data.callId))
       // It needs approval again, so it did nothing.
       else if (type === 'tool:result' || type === 'tool:approval_required') open.delete(String(data.callId))
     }

@@ -11,6 +11,7 @@ import type { EventLog } from '../../storage/event-log.ts'
 import type { LiveName } from '../feed/session-feed.ts'
 import type { SessionManager } from '../sandboxes/session-manager.ts'
 import type { SessionsDeps } from '../sandboxes/session-options.ts'
+import type { ProgramOptions } from './programs/program-options.ts'
 import type { Toolbox } from './toolbox.ts'
 
 export interface ChatOptions {
@@ -43,6 +44,8 @@ export interface ChatDeps {
   guard: DefinitionGuard
   toolbox: Toolbox
   options: ChatOptions
+  /** Runs programs; without it, they are not offered. */
+  programs?: ProgramOptions | undefined
   logger: Logger
   /** Called with every event that the chat appends, after it is stored. */
   publish: SessionsDeps['publish']

@@ -1,4 +1,5 @@
 /** The calls of one session that run on this instance: starts them, and records what became of those that failed. */
+import { isProgram } from '../../../contract/programs.ts'
 import { type CallEntry, callOf, type Transcript } from '../../../contract/transcript.ts'
 import { type AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
@@ -11,6 +12,7 @@ import { CallTalks } from './call-talks.ts'
 import { askedAgain } from './call-targets.ts'
 import type { ChatDeps } from './chat-options.ts'
 import { askedInstead, isForkRefused, keepCall, previewCall } from './forked-calls.ts'
+import { type ProgramInput, runProgram } from './programs/run-program.ts'
 import { notRun } from './turn-events.ts'
 
 /** Calls to MCP servers run at the same time, up to this many. Those to the sandbox run one after another. */
@@ -35,6 +37,8 @@ export class RunningCalls {
   readonly #calls = new Map<string, string>()
   /** Calls that ran in a fork here. */
   readonly #previews = new Set<string>()
+  /** Calls that programs make here. */
+  readonly #inner = new Set<string>()
 
   constructor(deps: ChatDeps, sessionId: string, conversation: Conversation, hooks: CallHooks) {
     this.#deps = deps
@@ -49,11 +53,11 @@ export class RunningCalls {
   }
 
   ids(): Iterable<string> {
-    return this.#calls.keys()
+    return [...this.#calls.keys(), ...this.#inner]
   }
 
   has(callId: string): boolean {
-    return this.#calls.has(callId)
+    return this.#calls.has(callId) || this.#inner.has(callId)
   }
 
   areOfOtherTurn(turnId: string | null): boolean {
@@ -91,7 +95,10 @@ export class RunningCalls {
    * were any.
    */
   async refuseOverQuota(calls: CallEntry[], epoch: number): Promise<boolean> {
-    const waiting = calls.filter(({ callId, decision, preview }) => !this.#calls.has(callId) && decision && !preview)
+    const waiting = calls.filter(
+      ({ callId, decision, preview, startedAt }) =>
+        !this.#calls.has(callId) && decision && !preview && startedAt === undefined
+    )
     if (waiting.length === 0) return false
     try {
       await this.#deps.checkQuota(this.#sessionId)
@@ -112,7 +119,8 @@ export class RunningCalls {
       if (!call.decision) {
         this.#previews.add(callId)
         await this.#hooks.append(await previewCall(this.#deps, hold, input), hold.epoch)
-      } else if (call.preview) await this.#hooks.append(await keepCall(this.#sessionId, hold, call), hold.epoch)
+      } else if (isProgram(call)) await runProgram(this.#place(hold), input)
+      else if (call.preview) await this.#hooks.append(await keepCall(this.#sessionId, hold, call), hold.epoch)
       else await toolbox.run(hold, input)
     } catch (error) {
       logger.debug({ err: error, callId }, 'A call failed.')
@@ -124,6 +132,11 @@ export class RunningCalls {
         await this.#hooks.append([askedInstead(this.#sessionId, call, error)], hold.epoch).catch(() => {})
       else await this.#answerUnanswered(callId, error, hold.epoch).catch(() => {})
     }
+  }
+
+  #place(hold: HeldSession): ProgramInput {
+    const [deps, sessionId, conversation] = [this.#deps, this.#sessionId, this.#conversation]
+    return { deps, sessionId, hold, conversation, running: this.#inner }
   }
 
   async #askElsewhere(hold: HeldSession, call: CallEntry, error: AppError): Promise<void> {

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { SessionEvent } from '../../../contract/events.ts'
+import { PROGRAMS } from '../../../contract/programs.ts'
 import { callOf, type Transcript } from '../../../contract/transcript.ts'
 import { modelHistory, stepsInTurn } from '../../agent/model-history.ts'
 import { modelStep } from '../../agent/model-step.ts'
@@ -21,6 +22,7 @@ import type { HeldSession } from '../sandboxes/session-manager.ts'
 import type { ChatDeps } from './chat-options.ts'
 import { missingNews } from './missing-news.ts'
 
+const OWN = new Set([WORKSPACE, ROUTER, PROGRAMS])
 /** The rest is for the answer. */
 const HISTORY_SHARE = 0.8
 const MIN_HISTORY_TOKENS = 1000
@@ -71,7 +73,7 @@ export async function startStep(deps: ChatDeps, start: StepStart): Promise<Retur
     trimmingTold: recent.some(({ type, data }) => type === 'session:notice' && data.code === 'history_trimmed'),
     takenIds: (callId) => callOf(transcript, callId) !== undefined || requested.has(callId),
     allowed: transcript.allowed,
-    changed: await guard.changes(known.filter(({ server }) => server !== WORKSPACE && server !== ROUTER)),
+    changed: await guard.changes(known.filter(({ server }) => !OWN.has(server))),
     policy,
     mode: transcript.mode,
     step: (request) =>

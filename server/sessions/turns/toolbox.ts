@@ -17,6 +17,7 @@ import {
   WORKSPACE
 } from '../../calls/offered-tool.ts'
 import type { ToolCallInput, ToolSource } from '../../calls/tool-source.ts'
+import { headOf } from '../../lib/cut-text.ts'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { ReportRefusal } from '../../lib/refusals.ts'
@@ -26,10 +27,12 @@ import type { DefinitionGuard } from '../../policy/definition-guard.ts'
 import { logCallEnd } from '../feed/log-sessions.ts'
 import type { Previewed } from '../sandboxes/forks/forked-work.ts'
 import { isOwnershipError } from '../sandboxes/ownership-error.ts'
+import { settled } from '../sandboxes/run-sandbox-tool.ts'
 import { sandboxTools } from '../sandboxes/sandbox-tools.ts'
 import type { HeldSession } from '../sandboxes/session-manager.ts'
 import { alternativeFor } from './alternative-server.ts'
 import { expectedTarget, timesAsked } from './call-targets.ts'
+import { programSource } from './programs/program-source.ts'
 import { type FindTools, routerSource } from './router-source.ts'
 
 export interface RunInput {
@@ -38,6 +41,7 @@ export interface RunInput {
   signal: AbortSignal
   onOutput: (chunk: OutputChunk) => void
   talk?: CallTalk | undefined
+  settle?: ToolCallInput['settle']
 }
 
 /** A source that could not be listed, and why. */
@@ -55,6 +59,8 @@ export interface ToolboxOptions {
   logger: Logger
   /** Finds tools by words. Without it, the model is offered all tools. */
   find?: FindTools | undefined
+  /** Whether the model may write programs. They need a server: the sandbox alone has a shell. */
+  hasPrograms?: boolean | undefined
   /** Called for every tool or sandbox that a session was refused. */
   refused?: ReportRefusal
 }
@@ -64,6 +70,7 @@ const MATCHES = 8
 const DOUBTFUL_MATCHES = 3
 const MATCH_MS = 5000
 const MAX_MESSAGE = 4000
+const MAX_FOUND = 200
 
 export class Toolbox {
   readonly #options: ToolboxOptions
@@ -120,6 +127,19 @@ export class Toolbox {
     }
   }
 
+  /** For programs: the tools of servers that fit these words. */
+  async search(sessionId: string, words: string, limit: number, signal: AbortSignal) {
+    const { find, ownerOf, policy } = this.#options
+    if (!find || words.trim() === '') return []
+    const { matches } = await find(words.slice(0, MAX_MESSAGE), { limit, owner: await ownerOf(sessionId), signal })
+    return matches
+      .filter(({ server, tool }) => policy(server, tool) !== 'deny')
+      .map(({ server, tool, confidence, description }) => ({
+        ...{ server, tool, confidence: Math.round(confidence * 1000) / 1000 },
+        description: headOf(description, MAX_FOUND)
+      }))
+  }
+
   /** Runs exactly what was approved: a call with another definition or other arguments than the person saw is refused. */
   async run(hold: HeldSession, input: RunInput): Promise<void> {
     const { call } = input
@@ -167,7 +187,7 @@ export class Toolbox {
     args: ToolCallInput['args'],
     make: (source: ToolSource, made: ToolCallInput) => Promise<{ isError?: boolean | undefined }>
   ): Promise<void> {
-    const { sessionId, call, signal, onOutput, talk } = input
+    const { sessionId, call, signal, onOutput, talk, settle } = input
     const { callId, server, name } = call
     const caller = await this.#caller(sessionId)
     const bound = { expected: expectedTarget(call), times: timesAsked(call) }
@@ -186,7 +206,18 @@ export class Toolbox {
       signal.throwIfAborted()
       progress.sending()
       const onFailure = (error: unknown) => instead(error, tool)
-      const result = await make(source, { callId, caller, name, args, signal, onOutput, talk, onFailure, ...bound })
+      const result = await make(source, {
+        callId,
+        caller,
+        name,
+        args,
+        signal,
+        onOutput,
+        talk,
+        settle,
+        onFailure,
+        ...bound
+      })
       end({ ...callReturned(result), calledMs: progress.calledMs })
     } catch (error) {
       const failure = isAppError(error, 'alternative_found') ? error.cause : error
@@ -232,7 +263,9 @@ export class Toolbox {
   /** The first source with a name counts, so that a server with the sandbox's name can't pose as the sandbox. */
   #sources(hold: HeldSession): ToolSource[] {
     const servers = this.#options.sources()
-    const own = [this.#sandboxSource(hold), ...this.#routerSource(servers).map((source) => recorded(source, hold))]
+    const programs = this.#options.hasPrograms && servers.length > 0 ? [programSource()] : []
+    const router = this.#routerSource(servers).map((source) => recorded(source, hold))
+    const own = [this.#sandboxSource(hold), ...programs, ...router]
     const others = servers.map((source) => recorded(source, hold))
     const byName = Map.groupBy([...own, ...others], ({ server }) => server)
     return [...byName.values()].flatMap(([first]) => first ?? [])
@@ -275,5 +308,11 @@ function recorded(source: ToolSource, hold: HeldSession): ToolSource {
     const log = input.talk?.logged() ?? []
     return { ...result, ...(log.length > 0 && { more: { log } }) }
   }
-  return { ...source, call: (input) => hold.journal(input.callId, () => run(input), input.times) }
+  const call = (input: ToolCallInput) =>
+    hold.journal(
+      input.callId,
+      settled(() => run(input), input.settle),
+      input.times
+    )
+  return { ...source, call }
 }

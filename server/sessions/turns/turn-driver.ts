@@ -18,7 +18,7 @@ import { LiveAnswer } from './live-turn.ts'
 import { RunningCalls } from './running-calls.ts'
 import { saveAttachments } from './save-attachments.ts'
 import { startStep } from './start-step.ts'
-import { cutOffBy, failedTurn, keyed, limitedTurn, noticeOf, notRun, stopped } from './turn-events.ts'
+import { cutOffBy, failedTurn, keyed, limitedTurn, noticeOf, notRun, programStopped, stopped } from './turn-events.ts'
 
 /** While calls run, the log is checked this often for decisions that another instance appended. */
 const LOOK_MS = 500
@@ -149,8 +149,9 @@ export class TurnDriver {
 
   /** A started call that is not ours was interrupted, or runs on another instance. Taking the lease tells which. */
   #isQuiet(action: NextAction): boolean {
-    const { startedElsewhere, neverRun } = this.#stray()
-    if (neverRun.length > 0 || this.#calls.hasDiscarded(this.#conversation.transcript)) return false
+    const { startedElsewhere, neverRun, leftPrograms } = this.#stray()
+    if (neverRun.length + leftPrograms.length > 0 || this.#calls.hasDiscarded(this.#conversation.transcript))
+      return false
     return action.type === 'idle' || (action.type === 'wait' && startedElsewhere.length === 0)
   }
 
@@ -187,7 +188,10 @@ export class TurnDriver {
     }
     const isOver = this.#closed || this.#calls.lost !== undefined
     if (this.#calls.lost !== undefined && this.#calls.size === 0) throw this.#calls.lost
-    for (const { callId } of this.#stray().neverRun) await this.#append([notRun(callId, stopped())], hold.epoch)
+    const { neverRun, leftPrograms } = this.#stray()
+    for (const { callId } of neverRun) await this.#append([notRun(callId, stopped())], hold.epoch)
+    for (const { callId, program } of leftPrograms)
+      await this.#append([program ? lostWithServer(callId) : programStopped(callId)], hold.epoch)
     await this.#calls.endDiscarded(hold, this.#conversation.transcript)
     const action: NextAction = isOver ? { type: 'wait' } : this.#next()
     if (action.type === 'run' && (await this.#calls.refuseOverQuota(action.calls, hold.epoch))) return false

@@ -46,6 +46,12 @@ export function notRun(callId: string, why: unknown): NewEvent {
   return resultOf(callId, { isError: true, content })
 }
 
+/** A program that had not ended when its turn did. */
+export function programStopped(callId: string): NewEvent {
+  const content = [{ type: 'text', text: 'The turn was stopped while this program ran or waited.' }]
+  return resultOf(callId, { isError: true, content, interruptedBy: 'person' })
+}
+
 /** The reason for cancelling what runs in a turn when a person or anything else ends it. */
 export function stopped(): AppError {
   return new AppError('cancelled', 'cancelled', 'The turn was stopped.')

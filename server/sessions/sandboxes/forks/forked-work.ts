@@ -14,7 +14,7 @@ import { partOf, summaryOf } from '../../changes/changed-files.ts'
 import type { Resolution } from '../../changes/plan-changes.ts'
 import type { LiveSession } from '../live-session.ts'
 import { notKeptText } from '../restoring/not-kept-text.ts'
-import { journal, moreOf, TOOL_TIMEOUT_MS, type ToolCall } from '../run-sandbox-tool.ts'
+import { journal, moreOf, settled, TOOL_TIMEOUT_MS, type ToolCall } from '../run-sandbox-tool.ts'
 import { type Fork, hasLeftRunning } from './session-fork.ts'
 
 export type Previewed = Pick<EventData<'tool:previewed'>, 'changes' | 'result' | 'durationMs' | 'leftRunning'>
@@ -117,7 +117,7 @@ async function discard(session: LiveSession): Promise<void> {
 }
 
 async function runForReview(session: LiveSession, call: ToolCall, turnId: string): Promise<ToolResult> {
-  const { callId, times = 1, name, args, ...rest } = call
+  const { callId, times = 1, name, args, settle, ...rest } = call
   const fork = await openFork(
     session,
     (checkpoint) => openSets(checkpoint, REVIEW)[0] ?? `${REVIEW}r-${turnId}`,
@@ -136,7 +136,7 @@ async function runForReview(session: LiveSession, call: ToolCall, turnId: string
     const made = { isForked: true as const, ...(changes.total > 0 && { changes }), ...leftRunning(result) }
     return { ...result, more: { ...moreOf(name, result), ...made } }
   }
-  return journal(session, callId, run, { times })
+  return journal(session, callId, settled(run, settle), { times })
 }
 
 function leftRunning(result: ToolResult): { leftRunning?: true } {

@@ -1,0 +1,9 @@
+import type { RealmProcess } from '../../../code/code-channel.ts'
+
+export interface ProgramOptions {
+  openRealm(signal: AbortSignal): Promise<RealmProcess>
+  /** How long the realm is kept while only a person is waited for. */
+  lingerMs: number
+  /** How often the log is asked for decisions. */
+  pollMs: number
+}

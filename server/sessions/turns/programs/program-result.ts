@@ -1,0 +1,32 @@
+import type { EventData } from '../../../../contract/events.ts'
+import type { RunState } from '../../../code/run-log.ts'
+import { headOf, tailOf } from '../../../lib/cut-text.ts'
+
+/** What the model gets at most; it pays for it. */
+const MAX_VALUE_CHARS = 32_000
+const MAX_LOG_CHARS = 16_000
+
+/** The result of `run_code` for the model and the page. */
+export function programContent({ end, calls, logs }: RunState): Pick<EventData<'tool:result'>, 'isError' | 'content'> {
+  const made = [...calls.values()].filter(({ call }) => call.kind === 'tool').length
+  const printed = logs.join('\n')
+  const cut = printed.length > MAX_LOG_CHARS ? `[${printed.length - MAX_LOG_CHARS} characters cut]\n` : ''
+  const more = { calls: made, ...(printed === '' ? {} : { logs: `${cut}${tailOf(printed, MAX_LOG_CHARS)}` }) }
+  const data = end?.ok ? { ...shownValue(end.value), ...more } : { error: shownError(end), ...more }
+  return { isError: !end?.ok, content: [{ type: 'text', text: JSON.stringify(data).toWellFormed() }] }
+}
+
+function shownValue(value: unknown): Record<string, unknown> {
+  const text = JSON.stringify(value) ?? 'null'
+  if (text.length <= MAX_VALUE_CHARS) return { value }
+  return {
+    value: headOf(text, MAX_VALUE_CHARS),
+    cut: `The value has ${text.length} characters; this is its beginning.`
+  }
+}
+
+function shownError(end: RunState['end']): Record<string, unknown> {
+  if (!end || end.ok) return { code: 'internal', message: 'The program has no end.' }
+  const line = 'line' in end && end.line ? { line: end.line } : {}
+  return { code: end.code, message: end.message, ...line }
+}

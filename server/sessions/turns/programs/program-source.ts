@@ -1,0 +1,34 @@
+import { PROGRAMS, RUN_CODE } from '../../../../contract/programs.ts'
+import type { ToolDefinitionInput } from '../../../calls/offered-tool.ts'
+import type { ToolSource } from '../../../calls/tool-source.ts'
+import { PROGRAM_API, PROGRAM_PURPOSE } from '../../../code/program-page.ts'
+import { AppError } from '../../../lib/errors.ts'
+
+const DEFINITION: ToolDefinitionInput = {
+  name: RUN_CODE,
+  description: `${PROGRAM_PURPOSE}
+${PROGRAM_API}
+The sandbox's own tools are tools.workspace.read_file and so on. The person decides about each call as about a call of yours; the program waits.
+Example: const files = await tools.workspace.list_files({path: "."}); files`,
+  inputSchema: {
+    type: 'object',
+    properties: {
+      code: { type: 'string', description: 'The program, in TypeScript.' },
+      timeoutMs: { type: 'number', minimum: 100, maximum: 1_800_000, description: 'Default: 300000.' }
+    },
+    required: ['code'],
+    additionalProperties: false
+  }
+}
+
+/** `run_code` as a source of the chat. Its calls never get here: a program outlives one call of a source (`run-program.ts`). */
+export function programSource(): ToolSource {
+  return {
+    server: PROGRAMS,
+    title: 'Programs',
+    list: async () => [DEFINITION],
+    call: async () => {
+      throw new AppError('invalid', 'invalid_request', `${RUN_CODE} can't be called by itself.`)
+    }
+  }
+}

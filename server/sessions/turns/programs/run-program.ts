@@ -1,0 +1,147 @@
+/**
+ * Runs a model's program in a chat. Owns the call of `run_code`, from its start to its result. While only a person is waited for, it gives
+ * the realm and the session back; the turn driver of any instance continues from the log. Invariant: the result is stored before the
+ * log of the run is removed.
+ */
+import { createHash, randomInt } from 'node:crypto'
+import { callsOfProgram } from '../../../../contract/programs.ts'
+import { type CallEntry, callOf } from '../../../../contract/transcript.ts'
+import { CODE_LIMITS } from '../../../../workspace-server/code/code-protocol.ts'
+import { type AttemptEnd, RunAttempt } from '../../../code/run-attempt.ts'
+import { chatRunId, RunLog, type RunState } from '../../../code/run-log.ts'
+import { AppError, isAppError, messageOf } from '../../../lib/errors.ts'
+import type { NewEvent } from '../../../storage/event-log.ts'
+import { isOwnershipError } from '../../sandboxes/ownership-error.ts'
+import { appendEvents, onceKey, resultOf } from '../../sandboxes/session-events.ts'
+import { timesAsked } from '../call-targets.ts'
+import type { RunInput } from '../toolbox.ts'
+import { notRun, programStopped } from '../turn-events.ts'
+import { ChatCalls, type ProgramPlace } from './program-calls.ts'
+import { programContent } from './program-result.ts'
+
+const DEFAULT_TIMEOUT_MS = 300_000
+const MAX_TIMEOUT_MS = 1_800_000
+const MAX_ATTEMPTS = 3
+const OVER = 'The program has ended.'
+const NEVER = Number.MAX_SAFE_INTEGER
+
+export type ProgramInput = Omit<ProgramPlace, 'log' | 'program'>
+
+export async function runProgram(place: ProgramInput, input: RunInput): Promise<void> {
+  const { deps, sessionId, hold } = place
+  const { call: program, signal } = input
+  const { callId } = program
+  const append = (events: NewEvent[]) => appendEvents(deps, sessionId, events, hold.epoch)
+  if (program.startedAt === undefined)
+    await append([{ type: 'tool:started', data: { callId }, key: onceKey('started', callId, 1) }])
+  try {
+    const log = await openLog(place, input)
+    await repair({ ...place, log, program })
+    if (!log.state.end && (await drive({ ...place, log, program }, input)) === 'waiting') return
+    await finish(place, callId, programContent(log.state))
+  } catch (error) {
+    // The server is stopping, or another instance has the session: the run goes on from its log.
+    if (isOwnershipError(error) || isAppError(signal.reason, 'server_stopped')) throw error
+    const content = [{ type: 'text', text: messageOf(error) }]
+    await append([signal.aborted ? programStopped(callId) : resultOf(callId, { isError: true, content })])
+  }
+  await RunLog.remove(deps.events, chatRunId(sessionId))
+}
+
+/** Stores the result, and closes the calls that the program did not wait for. */
+async function finish(
+  { deps, sessionId, hold, conversation }: ProgramInput,
+  callId: string,
+  content: ReturnType<typeof programContent>
+): Promise<void> {
+  for (;;) {
+    const { calls } = await conversation.refresh()
+    const open = callsOfProgram(calls, callId).filter(({ result, startedAt }) => !result && startedAt === undefined)
+    const left = open.map((call) => (call.decision ? notRun(call.callId, new Error(OVER)) : withdrawn(call)))
+    try {
+      await appendEvents(deps, sessionId, [...left, resultOf(callId, content)], hold.epoch)
+      return
+    } catch (error) {
+      // Somebody has decided about one of these calls at this moment, or the turn was stopped.
+      const { calls: now } = await conversation.refresh()
+      if (!isAppError(error, 'event_exists') || callOf({ calls: now }, callId)?.result) throw error
+    }
+  }
+}
+
+function withdrawn(call: CallEntry): NewEvent {
+  const key = onceKey('decision', call.callId, timesAsked(call))
+  const data = { callId: call.callId, approved: false, by: 'cancel', reason: OVER }
+  return { type: 'tool:approval_resolved', data, key }
+}
+
+/** The log of this run. One of an earlier program is of no use any more. */
+async function openLog({ deps: { events }, sessionId }: ProgramInput, { call }: RunInput): Promise<RunLog> {
+  const runId = chatRunId(sessionId)
+  const known = await RunLog.load(events, runId).catch((error: unknown) => {
+    if (isAppError(error, 'unknown_run')) return undefined
+    throw error
+  })
+  if (known?.state.program?.callId === call.callId) return known
+  await RunLog.remove(events, runId)
+  const { code, timeoutMs = DEFAULT_TIMEOUT_MS } = call.decision?.editedArgs ?? call.args
+  if (typeof code !== 'string' || code.length > CODE_LIMITS.codeChars)
+    throw new AppError('invalid', 'invalid_request', `Give "code", with at most ${CODE_LIMITS.codeChars} characters.`)
+  if (typeof timeoutMs !== 'number' || !(timeoutMs >= 100 && timeoutMs <= MAX_TIMEOUT_MS))
+    throw new AppError('invalid', 'invalid_request', `"timeoutMs" must be a number from 100 to ${MAX_TIMEOUT_MS}.`)
+  const hash = createHash('sha256').update(code).digest('hex')
+  const program = { code, hash, seed: randomInt(2 ** 32), startedAt: Date.now(), timeoutMs, callId: call.callId }
+  return RunLog.create(events, runId, program)
+}
+
+/** Returns when the run has ended, or waits for a person. */
+async function drive(place: ProgramPlace, { signal, onOutput }: RunInput): Promise<'ended' | 'waiting'> {
+  const { deps, log } = place
+  const { programs, logger } = deps
+  if (!programs) throw new AppError('unavailable', 'code_off', 'Programs are switched off.')
+  const calls = new ChatCalls(place)
+  const print = (text: string) => onOutput({ stream: 'stdout', text: `${text}\n` })
+  for (let attempt = 1; ; attempt++) {
+    const end: AttemptEnd = await new RunAttempt({
+      ...{ log, calls, logger, ...programs, expiresAt: NEVER, onProgress: print, onPrinted: print },
+      inbox: {
+        post: async () => ({ key: '', value: null }),
+        answerTo: (id) => calls.answerTo(id),
+        take: async () => {}
+      },
+      onReleased: (realm) =>
+        void realm.stop().catch((error) => logger.warn({ err: error }, 'A realm could not be stopped.')),
+      onWaiting: () => {}
+    }).run(signal)
+    if (end === 'ended' || end === 'waiting') return end
+    signal.throwIfAborted()
+    if (attempt === MAX_ATTEMPTS) {
+      const message = 'The sandbox of the program ended again and again.'
+      await log.end({ ok: false, code: 'code_realm_ended', message })
+      return 'ended'
+    }
+  }
+}
+
+/** A result that the program got is in its log first. If the server ended then, the session's log has no result yet. */
+async function repair({ deps, sessionId, hold, conversation, log, program }: ProgramPlace): Promise<void> {
+  const { calls } = await conversation.refresh()
+  const missing = callsOfProgram(calls, program.callId).filter((call) => !call.result && call.startedAt !== undefined)
+  for (const { callId, program: origin } of missing) {
+    const text = shownOutcome(log.state, origin?.n ?? 0)
+    if (text === undefined) continue
+    const { isError, shown } = text
+    const result = resultOf(callId, { isError, content: [{ type: 'text', text: shown }] })
+    await appendEvents(deps, sessionId, [result], hold.epoch).catch((error) => {
+      if (!isAppError(error, 'event_exists')) throw error
+    })
+  }
+}
+
+function shownOutcome({ calls }: RunState, n: number): { isError: boolean; shown: string } | undefined {
+  const outcome = calls.get(n)?.done?.outcome
+  if (!outcome) return undefined
+  if (!outcome.ok) return { isError: true, shown: outcome.message }
+  const text = typeof outcome.value === 'string' ? outcome.value : (JSON.stringify(outcome.value) ?? '')
+  return { isError: false, shown: text.slice(0, 4000).toWellFormed() }
+}
