@@ -2,6 +2,7 @@
  * Drives one session's turn: reads the log, does what comes next, and stops when the turn waits for a person or is over. It has no
  * state that a restart would lose: any instance comes to the same next action. Only one drive runs at a time.
  */
+import { isProgram } from '../../../contract/programs.ts'
 import { stepsInTurn } from '../../agent/model-history.ts'
 import { type NextAction, nextAction, strayCalls } from '../../agent/next-action.ts'
 import { isAppError, messageOf } from '../../lib/errors.ts'
@@ -15,6 +16,7 @@ import { withTargets } from './call-targets.ts'
 import type { ChatDeps } from './chat-options.ts'
 import { openReview, settleReview } from './forked-calls.ts'
 import { LiveAnswer } from './live-turn.ts'
+import { forgetProgram } from './programs/run-program.ts'
 import { RunningCalls } from './running-calls.ts'
 import { saveAttachments } from './save-attachments.ts'
 import { startStep } from './start-step.ts'
@@ -192,6 +194,7 @@ export class TurnDriver {
     for (const { callId } of neverRun) await this.#append([notRun(callId, stopped())], hold.epoch)
     for (const { callId, program } of leftPrograms)
       await this.#append([program ? lostWithServer(callId) : programStopped(callId)], hold.epoch)
+    if (leftPrograms.length > 0) await forgetProgram(this.#deps, this.#sessionId)
     await this.#calls.endDiscarded(hold, this.#conversation.transcript)
     const action: NextAction = isOver ? { type: 'wait' } : this.#next()
     if (action.type === 'run' && (await this.#calls.refuseOverQuota(action.calls, hold.epoch))) return false
@@ -240,6 +243,7 @@ export class TurnDriver {
     this.#answer = answer
     try {
       await this.#deps.checkQuota(this.#sessionId)
+      await this.#forgetPrograms(turnId)
       if (await this.#saveAttachments(hold, signal)) return
       for await (const output of await this.#startStep(hold, turnId, signal)) {
         signal.throwIfAborted()
@@ -263,6 +267,13 @@ export class TurnDriver {
       this.#answer = undefined
       stopWatching()
     }
+  }
+
+  /** A server that ended right after the result of a program has left its log. */
+  async #forgetPrograms(turnId: string): Promise<void> {
+    const calls = Object.values(this.#conversation.transcript.calls)
+    if (calls.some((call) => call.turnId === turnId && isProgram(call)))
+      await forgetProgram(this.#deps, this.#sessionId)
   }
 
   /** Returns true if there was something to save. The step begins when the model's history has it. */

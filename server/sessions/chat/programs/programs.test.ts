@@ -43,7 +43,7 @@ const RULES = [
 ]
 
 /** A model that runs this program and then says what it got. */
-function model(code: string): FakeChatOptions['model'] {
+function model(code: string): NonNullable<FakeChatOptions['model']> {
   return (request, step): StepEvent[] => {
     if (step === 0) return [called('run_code', JSON.stringify({ code }), 'prog')]
     const answers = request.messages.at(-1)

@@ -14,6 +14,7 @@ import type { NewEvent } from '../../../storage/event-log.ts'
 import { isOwnershipError } from '../../sandboxes/ownership-error.ts'
 import { appendEvents, onceKey, resultOf } from '../../sandboxes/session-events.ts'
 import { timesAsked } from '../call-targets.ts'
+import type { ChatDeps } from '../chat-options.ts'
 import type { RunInput } from '../toolbox.ts'
 import { notRun, programStopped } from '../turn-events.ts'
 import { ChatCalls, type ProgramPlace } from './program-calls.ts'
@@ -45,7 +46,12 @@ export async function runProgram(place: ProgramInput, input: RunInput): Promise<
     const content = [{ type: 'text', text: messageOf(error) }]
     await append([signal.aborted ? programStopped(callId) : resultOf(callId, { isError: true, content })])
   }
-  await RunLog.remove(deps.events, chatRunId(sessionId))
+  await forgetProgram(deps, sessionId)
+}
+
+/** Removes the log of the session's last program. Its result is in the session's log. */
+export async function forgetProgram({ events }: Pick<ChatDeps, 'events'>, sessionId: string): Promise<void> {
+  await RunLog.remove(events, chatRunId(sessionId))
 }
 
 /** Stores the result, and closes the calls that the program did not wait for. */
