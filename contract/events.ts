@@ -8,7 +8,7 @@ import { changeSummary, conflictChoices, seenConflicts } from './effects/change-
 import { EFFECT_SCHEMAS } from './effects/effect-events.ts'
 import { fileChange } from './file-changes.ts'
 import { contentHash, pathTarget } from './path-target.ts'
-import { programOrigin } from './programs.ts'
+import { programOrigin } from './program-origin.ts'
 import { ANSWER_ACTIONS, answerContent, MAX_QUESTION_CHARS, questionField } from './questions/questions.ts'
 import { MAX_REPLACED_BYTES } from './replaced-text.ts'
 import { sessionSettings } from './session-settings.ts'

@@ -15,6 +15,7 @@ import type { ConversationFiles } from '../http/routes/attachment-routes.ts'
 import { packageRoot } from '../lib/files/package-root.ts'
 import type { Logger } from '../lib/logger.ts'
 import { createRefusals, type ReportRefusal } from '../lib/refusals.ts'
+import { Lazy } from '../lib/waiting/lazy.ts'
 import { OWNER_COOKIE, readCookie } from '../lib/web/browser-proof.ts'
 import { clientAddresses } from '../lib/web/client-address.ts'
 import { observedModels } from '../models/observed-models.ts'
@@ -38,6 +39,7 @@ import { recordRefusals } from '../sessions/feed/record-refusals.ts'
 import { RecordedCalls } from '../sessions/feed/recorded-calls.ts'
 import { WorkspaceHistory } from '../sessions/files/workspace-history.ts'
 import { WorkspaceTransfer } from '../sessions/files/workspace-transfer.ts'
+import type { ProgramOptions } from '../sessions/turns/programs/program-options.ts'
 import { Toolbox } from '../sessions/turns/toolbox.ts'
 import { createSocketServer } from '../socket/create-socket-server.ts'
 import { openSocketAdapter, type SocketAdapter } from '../storage/redis/socket-adapter.ts'
@@ -59,6 +61,7 @@ import {
 } from './app-servers.ts'
 import { type Core, type CoreOverrides, createCore } from './core.ts'
 import { dataPaths } from './data-paths.ts'
+import { openRealms } from './gateway/code-realms.ts'
 import { ProviderKeys } from './provider-keys.ts'
 import { openSharedKeys } from './shared-keys.ts'
 import { sharedParts } from './shared-parts.ts'
@@ -95,7 +98,7 @@ export async function createApp(
   const common = { shared, models, dotenv: dotenvWithSecrets(), readsDotenv: true, refused, hidesReasons }
   const gateway = await createGatewayApp(settings, logger, { environment, optionalRegistry: true, ...common })
   const servers = chatServers(gateway, logger)
-  const chat = createChat(settings, core, models, servers, guard, auditLog.audit, logger, refused)
+  const chat = createChat(settings, core, { ...common, servers, guard, audit: auditLog.audit, logger, environment })
   const { sessions, feed, access, progress } = core
   const directory = openDirectory(settings, core, chat, models, logger)
   const entrance = openEntrance(settings, keyValues, access, logger)
@@ -223,18 +226,24 @@ function openSearch(core: Core, directory: SessionDirectory, chat: Chat, models:
   }
 }
 
+interface ChatParts {
+  models: Models
+  servers: ChatServers
+  guard: DefinitionGuard
+  environment: Record<string, string | undefined>
+  audit: Audit
+  logger: Logger
+  refused: ReportRefusal
+}
+
 function createChat(
   settings: Settings,
   { sessions, store, contents, feed, access, quotas }: Core,
-  models: Models,
-  servers: ChatServers,
-  guard: DefinitionGuard,
-  audit: Audit,
-  logger: Logger,
-  refused: ReportRefusal
+  { models, servers, guard, audit, logger, refused, environment }: ChatParts
 ): Chat {
   const ownerOf = (sessionId: string) => access.ownerOf(sessionId)
   const instructions = new PersonInstructions(store.keyValues)
+  const programs = openPrograms(settings, logger, environment)
   const chat = new Chat({
     sessions,
     events: store.events,
@@ -244,7 +253,8 @@ function createChat(
     models,
     policy: servers.policy,
     guard,
-    toolbox: new Toolbox({ ...servers, ownerOf, guard, audit, logger, refused }),
+    toolbox: new Toolbox({ ...servers, ownerOf, guard, audit, logger, refused, hasPrograms: programs !== undefined }),
+    programs,
     options: {
       limits: { maxSteps: settings.MAX_STEPS, maxSessionTokens: settings.MAX_SESSION_TOKENS },
       maxHistoryTokens: settings.MAX_HISTORY_TOKENS ?? DEFAULT_HISTORY_TOKENS,
@@ -267,6 +277,22 @@ function createChat(
   })
   recordRefusals({ feed, transcript: (sessionId) => chat.transcript(sessionId), ownerOf, audit, logger })
   return chat
+}
+
+/** Each program has a container of its own. A person who decides at once finds it still there. */
+function openPrograms(
+  settings: Settings,
+  logger: Logger,
+  environment: Record<string, string | undefined>
+): ProgramOptions | undefined {
+  if (settings.CHAT_CODE !== 'true') return undefined
+  const realms = new Lazy(() => openRealms(settings, logger, environment))
+  return {
+    openRealm: async (signal) => (await realms.get()).open(signal),
+    lingerMs: 10_000,
+    pollMs: 500,
+    close: async () => (await realms.opened)?.close()
+  }
 }
 
 /** Cookies are already proven here (`security.ts`). An MCP client has no cookie; having access is enough. */

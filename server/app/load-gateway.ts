@@ -6,7 +6,6 @@ import type { Grants } from '../catalog/grants.ts'
 import type { Registry } from '../catalog/registry.ts'
 import { StoredTools } from '../catalog/stored-tools.ts'
 import { holdDotenv } from '../config/hold-dotenv.ts'
-import { sandboxLimits } from '../config/sandbox-limits.ts'
 import { SECRET_SETTINGS, type Settings } from '../config/settings.ts'
 import { Connections } from '../connections/connections.ts'
 import { openApprovals } from '../gateway/asking/open-approvals.ts'
@@ -23,6 +22,7 @@ import type { WriteText } from '../tools/enrichment/tool-examples.ts'
 import { openStoredUsage } from '../tools/stored-usage.ts'
 import { ToolIndex, type ToolIndexOptions } from '../tools/tool-index.ts'
 import { dataPaths } from './data-paths.ts'
+import { openContainers, openRealms } from './gateway/code-realms.ts'
 import { ourPlaces, type PlacesOptions } from './our-places.ts'
 import type { SharedParts } from './shared-parts.ts'
 
@@ -176,20 +176,10 @@ async function openEmbedder(settings: Settings, logger: Logger): Promise<Embedde
   return new LocalEmbedder({ folder })
 }
 
-/** Loaded with the first sandboxed server, because the engine's client is large and most users have no engine. */
-async function openContainers(settings: Settings, logger: Logger, { DOCKER_HOST }: LoadOptions['environment']) {
-  const { createChildContainers } = await import('../sandbox/docker/servers/child-containers.ts')
-  const ownServices = [settings.REDIS_URL, DOCKER_HOST].flatMap(serviceAt)
-  return createChildContainers({ limits: sandboxLimits(settings), image: settings.SANDBOX_IMAGE, ownServices, logger })
-}
-
 /** Loaded if programs may be run. The engine is asked with the first program. */
 async function openCode(settings: Settings, logger: Logger, { shared, environment }: LoadOptions) {
-  const [{ CodeRuns }, { WarmRealms }] = await Promise.all([
-    import('../code/code-runs.ts'),
-    import('../code/warm-realms.ts')
-  ])
-  const realms = new WarmRealms(() => openContainers(settings, logger, environment), logger)
+  const { CodeRuns } = await import('../code/code-runs.ts')
+  const realms = await openRealms(settings, logger, environment)
   const { events, keyValues, inbox } = shared
   const runs = new CodeRuns({ events, keyValues, inbox, openRealm: (signal) => realms.open(signal), logger })
   const closeRuns = runs.close.bind(runs)
@@ -198,14 +188,6 @@ async function openCode(settings: Settings, logger: Logger, { shared, environmen
     await realms.close()
   }
   return runs
-}
-
-const DEFAULT_PORTS: Record<string, number> = { 'redis:': 6379, 'rediss:': 6379, 'tcp:': 2375 }
-
-function serviceAt(address: string | undefined): { host: string; port: number }[] {
-  const { hostname = '', port, protocol = '' } = URL.parse(address ?? '') ?? {}
-  if (hostname === '') return []
-  return [{ host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port) || (DEFAULT_PORTS[protocol] ?? 0) }]
 }
 
 /** Generates text with a model that the user has a key for; loaded on demand. */

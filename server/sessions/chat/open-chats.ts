@@ -85,6 +85,7 @@ export class OpenChats {
   /** Stops work on all turns. Each stays open in the log and continues when someone comes back to it. */
   async stop(): Promise<void> {
     await Promise.all([...this.#open.values()].map(({ driver }) => driver.close(serverStopped())))
+    await this.deps.programs?.close?.()
   }
 
   /** The session was removed: drop everything known about it. */

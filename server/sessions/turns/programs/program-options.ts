@@ -6,4 +6,6 @@ export interface ProgramOptions {
   lingerMs: number
   /** How often the log is asked for decisions. */
   pollMs: number
+  /** Stops what is kept ready for the next program. */
+  close?(): Promise<void>
 }

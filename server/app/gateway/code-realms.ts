@@ -1,0 +1,26 @@
+/** Containers for child servers, and for the programs of clients and models. Loaded with the first that needs one: the engine's client is large. */
+import { sandboxLimits } from '../../config/sandbox-limits.ts'
+import type { Settings } from '../../config/settings.ts'
+import type { Logger } from '../../lib/logger.ts'
+
+type Environment = Record<string, string | undefined>
+
+export async function openContainers(settings: Settings, logger: Logger, { DOCKER_HOST }: Environment) {
+  const { createChildContainers } = await import('../../sandbox/docker/servers/child-containers.ts')
+  const ownServices = [settings.REDIS_URL, DOCKER_HOST].flatMap(serviceAt)
+  return createChildContainers({ limits: sandboxLimits(settings), image: settings.SANDBOX_IMAGE, ownServices, logger })
+}
+
+/** The engine is asked with the first program. */
+export async function openRealms(settings: Settings, logger: Logger, environment: Environment) {
+  const { WarmRealms } = await import('../../code/warm-realms.ts')
+  return new WarmRealms(() => openContainers(settings, logger, environment), logger)
+}
+
+const DEFAULT_PORTS: Record<string, number> = { 'redis:': 6379, 'rediss:': 6379, 'tcp:': 2375 }
+
+function serviceAt(address: string | undefined): { host: string; port: number }[] {
+  const { hostname = '', port, protocol = '' } = URL.parse(address ?? '') ?? {}
+  if (hostname === '') return []
+  return [{ host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port) || (DEFAULT_PORTS[protocol] ?? 0) }]
+}
