@@ -1,7 +1,7 @@
 import { isRecord } from '../lib/is-record.ts'
 import type { CallOutcome } from './program-call.ts'
 
-/** What a program gets of a tool's result: the structured result, or the text. Other content is given as it is. */
+/** Turns a tool's result into what a program gets: the structured result, or the text. Other content is given as it is. */
 export function outcomeOf(result: Record<string, unknown> | { content: unknown[] }): CallOutcome {
   const { content: given, resultType, isError, structuredContent }: Record<string, unknown> = { ...result }
   const content: unknown[] = Array.isArray(given) ? given : []

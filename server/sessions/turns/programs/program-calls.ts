@@ -105,7 +105,7 @@ export class ChatCalls implements ProgramCalls {
     }
   }
 
-  /** What is asked in place of a call that could not run as it was shown. */
+  /** The events that ask again about a call that could not run as it was shown. */
   #again(entry: CallEntry, error: AppError, sessionId: string, { allowed }: Transcript): NewEvent[] {
     const { policy } = this.#place.deps
     if (error.code === 'target_changed') return [askedAgain(sessionId, entry, error)]
@@ -123,7 +123,7 @@ export class ChatCalls implements ProgramCalls {
     const changed = tool.server === WORKSPACE ? new Map() : await deps.guard.changes([tool])
     const input: RequestInput = {
       ...{ sessionId, turnId: program.turnId, changed, policy: deps.policy, allowed: transcript.allowed },
-      // What a program does next depends on this call, so it can't run in a fork that the person may discard.
+      // The program goes on with the result, so the call can't run in a fork that the person may discard.
       mode: transcript.mode === 'preview' ? 'ask' : transcript.mode
     }
     const [asked, rule] = requestCall(input, { tool, args: call.args, callId }, 1, 1)

@@ -2,7 +2,7 @@ import type { EventData } from '../../../../contract/events.ts'
 import type { RunState } from '../../../code/run-log.ts'
 import { headOf, tailOf } from '../../../lib/cut-text.ts'
 
-/** What the model gets at most; it pays for it. */
+/** The model pays for all that it gets. */
 const MAX_VALUE_CHARS = 32_000
 const MAX_LOG_CHARS = 16_000
 
