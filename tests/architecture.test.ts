@@ -40,6 +40,7 @@ const INSIDE: Record<string, string[][]> = {
     [
       'server/app/app-audit.ts',
       'server/app/open-store.ts',
+      'server/app/open-logins.ts',
       'server/app/open-checkpoints.ts',
       'server/app/provider-keys.ts',
       'server/app/gateway'

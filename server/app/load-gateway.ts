@@ -10,6 +10,7 @@ import { SECRET_SETTINGS, type Settings } from '../config/settings.ts'
 import { Connections } from '../connections/connections.ts'
 import { openApprovals } from '../gateway/asking/open-approvals.ts'
 import type { GatewayServices } from '../gateway/gateway-services.ts'
+import { messageOf } from '../lib/errors.ts'
 import { packageVersion } from '../lib/files/package-version.ts'
 import type { Logger } from '../lib/logger.ts'
 import type { Embedder } from '../models/embedder.ts'
@@ -23,11 +24,14 @@ import { openStoredUsage } from '../tools/stored-usage.ts'
 import { ToolIndex, type ToolIndexOptions } from '../tools/tool-index.ts'
 import { dataPaths } from './data-paths.ts'
 import { openContainers, openRealms } from './gateway/code-realms.ts'
+import { openLogins } from './open-logins.ts'
 import { ourPlaces, type PlacesOptions } from './our-places.ts'
 import type { SharedParts } from './shared-parts.ts'
 
 const FIRST_GRANT =
   'This data folder has no record of this mcp.json, so this is taken as the first start: these servers get the secrets that their entries name.'
+
+const FOLLOW_MS = 30_000
 
 export interface LoadOptions extends PlacesOptions {
   shared: SharedParts
@@ -66,14 +70,14 @@ export async function loadGateway(
   const writeText = modelWriter(settings, logger, options.models)
   const means = { keyValues, router, logger, write: writeText }
   const { index, enrichment } = await openIndex(settings, means, approvals.definitions.look)
-  const first = await grants.begin(registry.servers.values())
-  if (first.length > 0) logger.warn({ servers: first }, FIRST_GRANT)
+  await beginGrants(grants, registry, logger)
+  const sharedLogins = await openLogins(settings, keyValues, logger)
   const releaseDotenv = options.readsDotenv ? holdDotenv() : () => {}
   const connections = new Connections({
     ...{ index, credentials, grants, environment },
     openContainers: () => openContainers(settings, logger, environment),
     logDir: dataPaths(settings.DATA_DIR).serverLogs,
-    loginDir: dataPaths(settings.DATA_DIR).logins,
+    logins: sharedLogins ?? dataPaths(settings.DATA_DIR).logins,
     isHosted: settings.AUTH_TOKEN !== undefined,
     places: ourPlaces(settings, options),
     hidesReasons: options.hidesReasons,
@@ -84,6 +88,7 @@ export async function loadGateway(
   await index.load(registry)
   await enrichment?.restore()
   const usage = await openStoredUsage(keyValues, router, logger)
+  const others = settings.REDIS_URL ? followOthers([() => index.reload(), usage.refresh], logger) : undefined
   // Outside clients have their own approval, so without a rule a call is allowed.
   const policyOf = (next: Registry) => createPolicy([{ glob: '*', rule: 'allow' }, ...rulesOf(next.servers.values())])
   let policy: ApprovalPolicy = policyOf(registry)
@@ -111,10 +116,25 @@ export async function loadGateway(
     async close() {
       await code?.close()
       await Promise.all([connections.close(), tracing?.close(), enrichment?.close()])
-      releaseDotenv()
+      for (const part of [sharedLogins, others, { close: releaseDotenv }]) part?.close()
       await usage.flush()
     }
   }
+}
+
+async function beginGrants(grants: Grants, registry: Registry, logger: Logger): Promise<void> {
+  const first = await grants.begin(registry.servers.values())
+  if (first.length > 0) logger.warn({ servers: first }, FIRST_GRANT)
+}
+
+/** Other instances list tools and learn too. */
+function followOthers(parts: (() => Promise<void>)[], logger: Logger): { close(): void } {
+  const look = async () => {
+    for (const part of parts) await part()
+  }
+  const report = (error: unknown) => logger.debug(`What other instances know could not be read: ${messageOf(error)}`)
+  const timer = setInterval(() => void look().catch(report), FOLLOW_MS).unref()
+  return { close: () => clearInterval(timer) }
 }
 
 async function openTracer({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }: Settings): Promise<Tracing | undefined> {

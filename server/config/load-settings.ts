@@ -83,6 +83,8 @@ function checkTogether(settings: Settings): void {
   }
   checkToken('AUTH_TOKEN', settings.AUTH_TOKEN)
   checkToken('ADMIN_TOKEN', settings.ADMIN_TOKEN)
+  checkToken('SECRETS_KEY', settings.SECRETS_KEY)
+  checkToken('SECRETS_KEY_BEFORE', settings.SECRETS_KEY_BEFORE)
   if (settings.ADMIN_TOKEN && settings.ADMIN_TOKEN === settings.AUTH_TOKEN) {
     const message = 'ADMIN_TOKEN must differ from AUTH_TOKEN, which everyone who uses this instance has.'
     throw new AppError('invalid', 'invalid_setting', message)

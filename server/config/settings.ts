@@ -74,6 +74,8 @@ export const SETTINGS = {
   CREDENTIALS_FILE: optional(text, 'file with the secrets that mcp.json refers to'),
   AUTH_TOKEN: secret('access token that everyone must send; needed if HOST is not loopback'),
   ADMIN_TOKEN: secret('token that is needed to add, change or remove servers over HTTP'),
+  SECRETS_KEY: secret('with REDIS_URL: encrypts the logins to MCP servers in Redis, so that all instances use them'),
+  SECRETS_KEY_BEFORE: secret('the former SECRETS_KEY, while it is being replaced'),
   TRUST_PROXY: given(
     addressRanges,
     [],

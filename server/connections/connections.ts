@@ -23,6 +23,7 @@ import type { OurPlaces } from './local/child-covers.ts'
 import { ChildProcesses, EXPOSED } from './local/child-processes.ts'
 import type { PeerSocket, Sender } from './local/peer-process.ts'
 import { openServer } from './open-server.ts'
+import type { LoginStore } from './remote/login-store.ts'
 import { COMMON, Logins } from './remote/logins.ts'
 import { ServerConnection } from './server-connection.ts'
 import { ServerLog, serverLogFile } from './server-log.ts'
@@ -49,8 +50,8 @@ export interface ConnectionsOptions {
   isHosted?: boolean | undefined
   /** Only administrators are told why a server does not start. */
   hidesReasons?: boolean | undefined
-  /** Folder with the logins to remote servers. */
-  loginDir?: string | undefined
+  /** The logins to remote servers: a folder, or a store. */
+  logins?: LoginStore | string | undefined
   version: string
   observer?: ToolObserver | undefined
   tracing?: Tracing | undefined
@@ -102,7 +103,7 @@ export class Connections {
     const { places, isHosted, logger } = options
     const onExposed = (sentence: string) => logger.warn(sentence)
     this.#processes = new ChildProcesses(options.environment, { places, isHosted, onExposed })
-    this.#logins = options.loginDir === undefined ? undefined : new Logins(options.loginDir)
+    this.#logins = options.logins === undefined ? undefined : new Logins(options.logins)
   }
 
   get childPids(): number[] {

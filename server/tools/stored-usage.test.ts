@@ -40,6 +40,20 @@ describe('what is learnt from use', () => {
     expect(requests()).toEqual(['turn the key on the keyboard'])
   })
 
+  it('is kept from gateways that save at the same moment, and each uses what the others have learnt', async () => {
+    const keyValues = fakeKeyValueStore()
+    const gateways = await Promise.all(Array.from({ length: 5 }, () => gateway(keyValues)))
+    for (const [at, { usage }] of gateways.entries()) usage.learn(`request ${at}`, 'a', 'x', 'local')
+    await Promise.all(gateways.map(({ usage }) => usage.flush()))
+    const all = gateways.map((_, at) => `request ${at}`)
+    expect((await gateway(keyValues)).requests().toSorted()).toEqual(all)
+    for (const { usage, requests } of gateways) {
+      usage.learn('not saved yet', 'a', 'x', 'local')
+      await usage.refresh()
+      expect(requests()).toEqual(expect.arrayContaining([...all, 'not saved yet']))
+    }
+  })
+
   it('is kept from both of two gateways on one store', async () => {
     const keyValues = fakeKeyValueStore()
     const [one, two] = [await gateway(keyValues), await gateway(keyValues)]

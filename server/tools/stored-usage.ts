@@ -23,10 +23,16 @@ const MAX_TRIES = 10
 
 /** Keeps in the local store what the router has learnt from use. It goes nowhere else. */
 export async function openStoredUsage(keyValues: KeyValueStore, router: Router, logger: Logger) {
-  for (const stored of await readExamples(keyValues)) router.learn(stored)
+  /** The stored examples as this process last saw them. */
+  let seen = await keyValues.get(SPACE, KEY)
+  for (const stored of parseExamples(seen)) router.learn(stored)
   let cleared = await clearedAt(keyValues)
   let fresh: UsageExample[] = []
   let timer: NodeJS.Timeout | undefined
+  const learnAgain = (examples: readonly UsageExample[]) => {
+    router.forgetUsage()
+    for (const learnt of examples) router.learn(learnt)
+  }
   /** A save must not write back what is being forgotten. */
   const lock = new KeyedLock()
 
@@ -39,13 +45,17 @@ export async function openStoredUsage(keyValues: KeyValueStore, router: Router, 
     if (latest > cleared) {
       cleared = latest
       fresh = fresh.filter(({ at }) => at > latest)
-      router.forgetUsage()
-      for (const kept of fresh) router.learn(kept)
+      learnAgain(fresh)
     }
     const added = fresh
     fresh = []
-    const examples = [...(await readExamples(keyValues)), ...added].slice(-MAX_STORED)
-    await keyValues.set(SPACE, KEY, examples.map(toRow))
+    const { stored, rows } = await addExamples(keyValues, added).catch((error) => {
+      fresh = [...added, ...fresh]
+      throw error
+    })
+    // Other instances have learnt or forgotten something.
+    if (JSON.stringify(stored) !== JSON.stringify(seen)) learnAgain([...parseExamples(stored), ...added, ...fresh])
+    seen = rows
   }
   const report = (error: unknown) => logger.warn(`Could not store what was learnt from use: ${messageOf(error)}`)
   return {
@@ -67,21 +77,37 @@ export async function openStoredUsage(keyValues: KeyValueStore, router: Router, 
       await keyValues.set(SPACE, CLEARED, cleared)
       await keyValues.remove(SPACE, KEY)
     },
-    /** Forgets what was learnt in a chat session. Another running process goes on to use it until its next start, but does not store it again. */
+    /** Forgets what was learnt in a chat session. Another running process forgets it when it next looks. */
     async forgetSession(session: string): Promise<void> {
       fresh = fresh.filter((learnt) => learnt.session !== session)
       const known = router.usage()
       const kept = known.filter((learnt) => learnt.session !== session)
-      if (kept.length < known.length) {
-        router.forgetUsage()
-        for (const learnt of kept) router.learn(learnt)
-      }
+      if (kept.length < known.length) learnAgain(kept)
       await lock.run(KEY, () => forgetStoredSession(keyValues, session))
     },
+    /** Uses what other instances have learnt meanwhile. */
+    refresh: () => save().catch(report),
     async flush(): Promise<void> {
       if (timer) await save().catch(report)
     }
   }
+}
+
+/** Adds to what is stored, which others may change at the same moment. `stored` is what was there before, `rows` what is there now. */
+async function addExamples(
+  keyValues: KeyValueStore,
+  added: readonly UsageExample[]
+): Promise<{ stored: Json; rows: Json }> {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const stored = await keyValues.get(SPACE, KEY)
+    if (added.length === 0) return { stored, rows: stored }
+    const rows = [...parseExamples(stored), ...added].slice(-MAX_STORED).map(toRow)
+    const isSaved = await (stored === null
+      ? keyValues.add(SPACE, KEY, rows)
+      : keyValues.replace(SPACE, KEY, stored, rows))
+    if (isSaved) return { stored, rows }
+  }
+  throw new Error('other instances write at the same time')
 }
 
 /** Removes what was learnt in a chat session from the store. */
@@ -101,10 +127,6 @@ function toRow({ request, server, tool, at, owner, session }: UsageExample) {
 async function clearedAt(keyValues: KeyValueStore): Promise<number> {
   const at = await keyValues.get(SPACE, CLEARED)
   return typeof at === 'number' ? at : 0
-}
-
-async function readExamples(keyValues: KeyValueStore): Promise<UsageExample[]> {
-  return parseExamples(await keyValues.get(SPACE, KEY))
 }
 
 function parseExamples(stored: Json): UsageExample[] {

@@ -27,3 +27,24 @@ it('gives the router only the beginning of a long description', async () => {
   expect(chars).toBe(100 * 4000)
   expect(index.tool('a', 't1')?.description).toHaveLength(20_000)
 })
+
+it('uses what another instance has seen since, if it is about the same entry', async () => {
+  const registry = readRegistry('{"mcpServers":{"a":{"command":"x"},"b":{"command":"y"}}}', 'mcp.json')
+  const other = readRegistry('{"mcpServers":{"a":{"command":"x"},"b":{"command":"changed"}}}', 'mcp.json')
+  const keyValues = fakeKeyValueStore()
+  const open = async (known: typeof registry) => {
+    const index = new ToolIndex({ stored: new StoredTools(keyValues), router: fakeRouter(), logger: silentLogger })
+    await index.load(known)
+    return index
+  }
+  const [here, there] = [await open(registry), await open(other)]
+  const changed: string[] = []
+  here.onChange((server) => changed.push(server))
+  const tools = readTools([{ name: 't', description: 'does it', inputSchema: {} }])
+  for (const entry of there.entries()) there.listed(entry, tools, {})
+  await here.reload()
+  expect(here.unseen()).toEqual(['b'])
+  expect(changed).toEqual(['a'])
+  await here.reload()
+  expect(changed).toEqual(['a'])
+})

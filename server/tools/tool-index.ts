@@ -55,6 +55,18 @@ export class ToolIndex implements ToolRecords {
     this.update(registry)
   }
 
+  /** Uses what other instances have seen since. */
+  async reload(): Promise<void> {
+    for (const [name, record] of await this.#options.stored.all()) {
+      const entry = this.#entries.get(name)
+      const known = this.#fresh(name)
+      if (entry?.fingerprint !== record.fingerprint || record.seenAt <= (known?.seenAt ?? 0)) continue
+      this.#known.set(name, record)
+      this.#publish(entry)
+      if (hashes(known?.tools) !== hashes(record.tools)) this.#tell(name)
+    }
+  }
+
   update(registry: Registry): void {
     const enabled = [...registry.servers.values()].filter((entry) => entry.enabled)
     const names = new Set(enabled.map(({ name }) => name))

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { dataPaths } from '../../app/data-paths.ts'
 import type { RemoteEntry } from '../../catalog/server-entry.ts'
+import type { Logins } from '../../connections/remote/logins.ts'
 import { AppError } from '../../lib/errors.ts'
 import { SYSTEM_PATH } from '../../lib/system-path.ts'
 import { chosen, oneName, print, type ServersContext } from './servers-context.ts'
@@ -12,8 +13,8 @@ export async function loginServer(context: ServersContext): Promise<number> {
   const { name, url } = oneRemote(context)
   const { oauthLogin } = await import('../../connections/remote/oauth-login.ts')
   const login = await oauthLogin({ server: name, url, show: showUrl, waitMs: WAIT_MS })
-  const { logins, owner } = await openLogins(context)
-  logins.write(name, owner, login)
+  await withLogins(context, ({ logins, owner }) => logins.write(name, owner, login))
+  const owner = ownerOf(context)
   print(context, { server: name, loggedIn: true, issuer: login.issuer }, [
     `Logged in to "${name}" at ${login.issuer}${owner === '' ? '' : ` for ${owner}`}.`
   ])
@@ -22,18 +23,42 @@ export async function loginServer(context: ServersContext): Promise<number> {
 
 export async function logoutServer(context: ServersContext): Promise<number> {
   const name = oneName(context)
-  const { logins, owner } = await openLogins(context)
-  const was = logins.remove(name, owner)
+  const was = await withLogins(context, ({ logins, owner }) => logins.remove(name, owner))
   print(context, { server: name, loggedOut: was }, [
-    was ? `Logged out of "${name}": its tokens were deleted on this machine.` : `There was no login to "${name}".`
+    was ? `Logged out of "${name}": its tokens were deleted here.` : `There was no login to "${name}".`
   ])
   return 0
 }
 
-async function openLogins({ settings, flags }: ServersContext) {
-  const { COMMON, Logins } = await import('../../connections/remote/logins.ts')
-  const logins = new Logins(dataPaths(settings.DATA_DIR).logins)
-  return { logins, owner: typeof flags.owner === 'string' ? flags.owner : COMMON }
+/** In the store that the instances share, if they do; otherwise in the data folder. */
+async function withLogins<T>(
+  context: ServersContext,
+  job: (opened: { logins: Logins; owner: string }) => Promise<T>
+): Promise<T> {
+  const { settings } = context
+  const { Logins: Opened } = await import('../../connections/remote/logins.ts')
+  const owner = ownerOf(context)
+  if (!settings.REDIS_URL || !settings.SECRETS_KEY) {
+    return job({ logins: new Opened(dataPaths(settings.DATA_DIR).logins), owner })
+  }
+  const [{ openStore }, { openLogins }, { createLogger }] = await Promise.all([
+    import('../../app/open-store.ts'),
+    import('../../app/open-logins.ts'),
+    import('../../lib/logger.ts')
+  ])
+  const logger = createLogger('silent')
+  const store = await openStore(settings, logger)
+  const shared = await openLogins(settings, store.keyValues, logger)
+  try {
+    return await job({ logins: new Opened(shared ?? dataPaths(settings.DATA_DIR).logins), owner })
+  } finally {
+    shared?.close()
+    await store.close()
+  }
+}
+
+function ownerOf({ flags }: ServersContext): string {
+  return typeof flags.owner === 'string' ? flags.owner : ''
 }
 
 function oneRemote(context: ServersContext): RemoteEntry {

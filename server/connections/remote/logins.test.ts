@@ -25,7 +25,7 @@ it('stops reading an endless answer during discovery', async () => {
     const url = `http://127.0.0.1:${(listener.address() as AddressInfo).port}/mcp`
     const logins = new Logins(dir)
     const tokens = { access_token: 'old', token_type: 'Bearer', refresh_token: 'again' }
-    logins.write('far', '', { url, issuer: 'https://issuer.example', client: { client_id: 'me' }, tokens })
+    await logins.write('far', '', { url, issuer: 'https://issuer.example', client: { client_id: 'me' }, tokens })
     const provider = logins.provider('far', url, '', () => {})
     await provider.token()
     const response = new Response(null, { status: 401 })

@@ -1,12 +1,10 @@
 /**
- * The OAuth logins to remote servers, in one file each that only the user of this process can read. Owns storing, finding and
- * refreshing them; `oauth-login.ts` creates them. Invariant: a token is sent only to the address that it was issued for, and is
+ * The OAuth logins to remote servers. Owns finding and refreshing them; `login-store.ts` keeps them and `oauth-login.ts` creates
+ * them. Invariant: a token is sent only to the address that it was issued for, and is
  * refreshed only by its own issuer, only for that address.
  */
 
-import { createHash, randomBytes } from 'node:crypto'
-import { existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { createHash } from 'node:crypto'
 import {
   type AuthProvider,
   checkResourceAllowed,
@@ -17,11 +15,10 @@ import {
 } from '@modelcontextprotocol/client'
 import { z } from 'zod'
 import { AppError, messageOf } from '../../lib/errors.ts'
-import { withFileLock } from '../../lib/files/file-lock.ts'
-import { makeFolder } from '../../lib/files/make-folder.ts'
 import { LOGIN_REQUEST } from '../../lib/web/login-request.ts'
 import { loginNeeded } from '../wire/call-failure.ts'
 import { boundedFetch } from './bounded-fetch.ts'
+import { fileLogins, type LoginStore } from './login-store.ts'
 
 const OR_KEY = ' If it needs an API key instead, put it into "headers" in mcp.json.'
 
@@ -44,51 +41,40 @@ export const COMMON = ''
 const EARLY_MS = 10_000
 const MAX_ANSWER_BYTES = 1024 * 1024
 const STEP_MS = 15_000
-/** Several processes can share a folder. An older lock was left by a process that died during a refresh. */
+/** Shorter than the time after which others take the lock for left behind. */
 const REFRESH_MS = 20_000
-const STALE_LOCK_MS = 30_000
 
 export class Logins {
-  readonly #dir: string
+  readonly #store: LoginStore
   readonly #refreshing = new Map<string, Promise<void>>()
 
-  constructor(dir: string) {
-    this.#dir = dir
+  /** A text is the folder with the files. */
+  constructor(store: LoginStore | string) {
+    this.#store = typeof store === 'string' ? fileLogins(store) : store
   }
 
   has(server: string, owner: string): boolean {
-    return existsSync(this.#file(server, owner))
+    return this.#store.has(nameOf(server, owner))
   }
 
-  read(server: string, owner: string): Login | undefined {
-    const file = this.#file(server, owner)
-    if (!existsSync(file)) return undefined
-    if (process.platform !== 'win32' && (statSync(file).mode & 0o077) !== 0) {
-      const message = `Other users of this machine can read the login in ${file}. Run chmod 600 on it first.`
-      throw new AppError('forbidden', 'credentials_exposed', message, { details: { permanent: true } })
-    }
-    return asLogin(readFileSync(file, 'utf8'))
+  async read(server: string, owner: string): Promise<Login | undefined> {
+    const text = await this.#store.read(nameOf(server, owner))
+    return text === undefined ? undefined : asLogin(text)
   }
 
-  write(server: string, owner: string, value: Login): void {
-    makeFolder(this.#dir)
-    const file = this.#file(server, owner)
-    const fresh = `${file}.${randomBytes(6).toString('hex')}`
-    writeFileSync(fresh, JSON.stringify(value), { mode: 0o600 })
-    renameSync(fresh, file)
+  write(server: string, owner: string, value: Login): Promise<void> {
+    return this.#store.write(nameOf(server, owner), JSON.stringify(value))
   }
 
   /** Returns false if there was none. */
-  remove(server: string, owner: string): boolean {
-    const there = this.has(server, owner)
-    rmSync(this.#file(server, owner), { force: true })
-    return there
+  remove(server: string, owner: string): Promise<boolean> {
+    return this.#store.remove(nameOf(server, owner))
   }
 
   /** Adds the owner's login to the requests to a server; `hide` gets every token, for redaction. */
   provider(server: string, url: string, owner: string, hide: (secrets: string[]) => void): AuthProvider {
-    const mine = () => {
-      const found = this.read(server, owner)
+    const mine = async () => {
+      const found = await this.read(server, owner)
       if (found?.url !== url) return undefined
       hide([found.tokens.access_token, found.tokens.refresh_token ?? ''])
       return found
@@ -96,13 +82,13 @@ export class Logins {
     let used: string | undefined
     return {
       token: async () => {
-        const { expiresAt = Number.POSITIVE_INFINITY, tokens } = mine() ?? {}
+        const { expiresAt = Number.POSITIVE_INFINITY, tokens } = (await mine()) ?? {}
         if (tokens?.refresh_token && expiresAt - EARLY_MS < Date.now()) await this.#refresh(server, owner, mine)
-        used = mine()?.tokens.access_token
+        used = (await mine())?.tokens.access_token
         return used
       },
       onUnauthorized: async ({ response }) => {
-        const found = mine()
+        const found = await mine()
         if (found === undefined) throw loginNeeded(server, 'asks for a login', OR_KEY)
         // Another process has refreshed it meanwhile.
         if (found.tokens.access_token !== used) return
@@ -113,21 +99,21 @@ export class Logins {
   }
 
   /** One refresh for all callers that find it expired: an issuer may accept a refresh token only once. */
-  async #refresh(server: string, owner: string, mine: () => Login | undefined, metadataUrl?: URL): Promise<void> {
-    const key = this.#file(server, owner)
-    const before = mine()?.tokens.access_token
+  async #refresh(server: string, owner: string, mine: Mine, metadataUrl?: URL): Promise<void> {
+    const key = nameOf(server, owner)
+    const before = (await mine())?.tokens.access_token
     const refresh = () =>
-      withFileLock(`${key}.lock`, STALE_LOCK_MS, async () => {
+      this.#store.locked(key, async () => {
         // Another process may have refreshed it while this one waited.
-        if (mine()?.tokens.access_token === before) await this.#refreshNow(server, owner, mine, metadataUrl)
+        if ((await mine())?.tokens.access_token === before) await this.#refreshNow(server, owner, mine, metadataUrl)
       })
     const running = this.#refreshing.get(key) ?? refresh().finally(() => this.#refreshing.delete(key))
     this.#refreshing.set(key, running)
     await running
   }
 
-  async #refreshNow(server: string, owner: string, mine: () => Login | undefined, metadataUrl?: URL): Promise<void> {
-    const found = mine()
+  async #refreshNow(server: string, owner: string, mine: Mine, metadataUrl?: URL): Promise<void> {
+    const found = await mine()
     const refreshToken = found?.tokens.refresh_token
     if (found === undefined || refreshToken === undefined) throw loginNeeded(server, 'no longer accepts its login')
     const at = metadataUrl === undefined ? {} : { resourceMetadataUrl: metadataUrl }
@@ -147,22 +133,23 @@ export class Logins {
         refreshToken,
         fetchFn
       })
-      this.write(server, owner, { ...found, ...withExpiry({ ...found.tokens, ...fresh }) })
+      await this.write(server, owner, { ...found, ...withExpiry({ ...found.tokens, ...fresh }) })
     } catch (error) {
       if (error instanceof AppError) throw error
       // A process that ignores the lock may have used the refresh token first and stored the result.
-      if (mine()?.tokens.refresh_token !== refreshToken) return
+      if ((await mine())?.tokens.refresh_token !== refreshToken) return
       throw loginNeeded(server, `no longer accepts its login (${messageOf(error).slice(0, 200)})`)
     }
   }
-
-  #file(server: string, owner: string): string {
-    const name = createHash('sha256').update(`${server}\n${owner}`).digest('hex').slice(0, 32)
-    return join(this.#dir, `${name}.json`)
-  }
 }
 
-/** A damaged file counts as no login. */
+type Mine = () => Promise<Login | undefined>
+
+function nameOf(server: string, owner: string): string {
+  return createHash('sha256').update(`${server}\n${owner}`).digest('hex').slice(0, 32)
+}
+
+/** A damaged text counts as no login. */
 function asLogin(text: string): Login | undefined {
   try {
     return login.safeParse(JSON.parse(text)).data

@@ -1,0 +1,21 @@
+import type { Settings } from '../config/settings.ts'
+import type { SharedLogins } from '../connections/remote/shared-logins.ts'
+import type { Logger } from '../lib/logger.ts'
+import type { KeyValueStore } from '../storage/key-value-store.ts'
+import { dataPaths } from './data-paths.ts'
+
+/** The logins that all instances on a Redis use. Returns undefined if the logins are files of this machine. */
+export async function openLogins(
+  settings: Settings,
+  keyValues: KeyValueStore,
+  logger: Logger
+): Promise<SharedLogins | undefined> {
+  const { REDIS_URL, SECRETS_KEY: key, SECRETS_KEY_BEFORE: before, DATA_DIR } = settings
+  if (!REDIS_URL || !key) return undefined
+  const [{ openSharedLogins }, { Sealer }] = await Promise.all([
+    import('../connections/remote/shared-logins.ts'),
+    import('../lib/sealing.ts')
+  ])
+  const sealer = new Sealer([key, ...(before ? [before] : [])], 'logins')
+  return openSharedLogins({ keyValues, sealer, logger, dir: dataPaths(DATA_DIR).logins })
+}
