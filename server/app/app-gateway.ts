@@ -25,7 +25,7 @@ export type GatewayApp = Awaited<ReturnType<typeof createGatewayApp>>
 
 export interface GatewayAppOptions
   extends Pick<GatewayOptions, 'refused'>,
-    Pick<LoadOptions, 'environment' | 'models' | 'dotenv' | 'readsDotenv' | 'hidesReasons'> {
+    Pick<LoadOptions, 'environment' | 'models' | 'dotenv' | 'readsDotenv' | 'hidesReasons' | 'reserveRealm'> {
   /** Treat a missing registry as empty. */
   optionalRegistry: boolean
   /** Parts that are already open; the caller closes them. */

@@ -94,8 +94,8 @@ export async function createApp(
   const { models, providers } = openKeyedModels(settings, logger, environment, metrics.core.modelStep, keyValues)
   const shared = sharedParts(core.store, await openSharedAudit(settings, metrics.observer, core.bucket, logger))
   const { auditLog, guard, inbox } = shared
-  const hidesReasons = hasMembers(settings)
-  const common = { shared, models, dotenv: dotenvWithSecrets(), readsDotenv: true, refused, hidesReasons }
+  const inside = { hidesReasons: hasMembers(settings), reserveRealm: core.sessions.reserveRealm }
+  const common = { shared, models, dotenv: dotenvWithSecrets(), readsDotenv: true, refused, ...inside }
   const gateway = await createGatewayApp(settings, logger, { environment, optionalRegistry: true, ...common })
   const servers = chatServers(gateway, logger)
   const chat = createChat(settings, core, { ...common, servers, guard, audit: auditLog.audit, logger, environment })
@@ -243,7 +243,7 @@ function createChat(
 ): Chat {
   const ownerOf = (sessionId: string) => access.ownerOf(sessionId)
   const instructions = new PersonInstructions(store.keyValues)
-  const programs = openPrograms(settings, logger, environment)
+  const programs = openPrograms(settings, logger, environment, { sessions, access })
   const chat = new Chat({
     sessions,
     events: store.events,
@@ -283,12 +283,16 @@ function createChat(
 function openPrograms(
   settings: Settings,
   logger: Logger,
-  environment: Record<string, string | undefined>
+  environment: Record<string, string | undefined>,
+  { sessions, access }: Pick<Core, 'sessions' | 'access'>
 ): ProgramOptions | undefined {
   if (settings.CHAT_CODE !== 'true') return undefined
-  const realms = new Lazy(() => openRealms(settings, logger, environment))
+  const realms = new Lazy(() => openRealms(settings, logger, environment, sessions.reserveRealm))
   return {
-    openRealm: async (signal) => (await realms.get()).open(signal),
+    async openRealm(sessionId, wish) {
+      const owner = await access.ownerOf(sessionId)
+      return (await realms.get()).open({ ...wish, owner })
+    },
     lingerMs: 10_000,
     pollMs: 500,
     close: async () => (await realms.opened)?.close()

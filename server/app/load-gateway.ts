@@ -5,6 +5,7 @@ import { openCredentials } from '../catalog/credentials.ts'
 import type { Grants } from '../catalog/grants.ts'
 import type { Registry } from '../catalog/registry.ts'
 import { StoredTools } from '../catalog/stored-tools.ts'
+import type { ReserveRealm } from '../code/realm-queue.ts'
 import { holdDotenv } from '../config/hold-dotenv.ts'
 import { SECRET_SETTINGS, type Settings } from '../config/settings.ts'
 import { Connections } from '../connections/connections.ts'
@@ -40,6 +41,8 @@ export interface LoadOptions extends PlacesOptions {
   models?: Models | undefined
   /** Callers are not told why a server does not start. */
   hidesReasons?: boolean
+  /** Gives programs places among the sandboxes of sessions. Without it, this process has places of its own. */
+  reserveRealm?: ReserveRealm
 }
 
 export interface LoadedGateway {
@@ -197,11 +200,12 @@ async function openEmbedder(settings: Settings, logger: Logger): Promise<Embedde
 }
 
 /** Loaded if programs may be run. The engine is asked with the first program. */
-async function openCode(settings: Settings, logger: Logger, { shared, environment }: LoadOptions) {
+async function openCode(settings: Settings, logger: Logger, options: LoadOptions) {
+  const { shared, environment } = options
   const { CodeRuns } = await import('../code/code-runs.ts')
-  const realms = await openRealms(settings, logger, environment)
+  const realms = await openRealms(settings, logger, environment, options.reserveRealm)
   const { events, keyValues, inbox } = shared
-  const runs = new CodeRuns({ events, keyValues, inbox, openRealm: (signal) => realms.open(signal), logger })
+  const runs = new CodeRuns({ events, keyValues, inbox, openRealm: (wish) => realms.open(wish), logger })
   const closeRuns = runs.close.bind(runs)
   runs.close = async () => {
     await closeRuns()

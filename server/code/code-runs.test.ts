@@ -2,10 +2,12 @@ import { afterEach, expect, it } from 'vitest'
 import { silentLogger } from '../lib/logger.ts'
 import { ApprovalInbox } from '../policy/approval-inbox.ts'
 import { fakeKeyValueStore } from '../storage/fake-key-value-store.ts'
-import { CodeRuns, type RunTimes } from './code-runs.ts'
+import { CodeRuns, type CodeRunsOptions } from './code-runs.ts'
 import { fakeEventLog } from './fake-event-log.ts'
 import { localRealm } from './local-realm.fixture.ts'
 import { ApprovalPending, type ProgramCalls } from './program-call.ts'
+import { localPlaces, RealmQueue } from './realm-queue.ts'
+import type { RunTimes } from './run-times.ts'
 
 const store = { events: fakeEventLog(), keyValues: fakeKeyValueStore() }
 const inbox = new ApprovalInbox(store.keyValues)
@@ -26,7 +28,10 @@ const calls: ProgramCalls = {
 }
 const local = { owner: 'local', calls }
 
-function instance(times: Partial<RunTimes> = {}, openRealm = async () => localRealm()): CodeRuns {
+function instance(
+  times: Partial<RunTimes> = {},
+  openRealm: CodeRunsOptions['openRealm'] = async () => localRealm()
+): CodeRuns {
   const quick = { lingerMs: 10, pollMs: 2, answerMs: 5000, leaseMs: 300, watchMs: 20, ...times }
   const runs = new CodeRuns({ ...store, inbox, openRealm, logger: silentLogger, times: quick })
   opened.push(runs)
@@ -108,4 +113,15 @@ it('answers before the sandbox of the program is stopped, but is closed only aft
   expect(isClosed).toBe(false)
   letStop()
   await closing
+})
+
+it('tells the caller that a program waits for a sandbox, and gives the place on when the first one has ended', async () => {
+  const queue = new RealmQueue(localPlaces(1))
+  const runs = instance({ answerMs: 20 }, (wish) => queue.open(wish, async () => localRealm()))
+  const first = await start(runs, 'await tools.s.hang()')
+  await runs.report(first, local)
+  const second = await start(runs, '1 + 1')
+  await expect.poll(async () => (await runs.report(second, local)).queued).toContain('waits for a sandbox')
+  await runs.cancel(first, 'local')
+  await expect.poll(() => runs.report(second, local)).toMatchObject({ status: 'ended', state: { end: { value: 2 } } })
 })

@@ -12,44 +12,21 @@ import type { EventLog } from '../storage/event-log.ts'
 import type { KeyValueStore } from '../storage/key-value-store.ts'
 import type { RealmProcess } from './code-channel.ts'
 import type { ProgramCalls } from './program-call.ts'
+import type { RealmWish } from './realm-queue.ts'
 import { type AttemptEnd, RunAttempt } from './run-attempt.ts'
 import { RunIndex } from './run-index.ts'
 import { RunLog, type RunState, unknownRun } from './run-log.ts'
+import { DAY_MS, DEFAULT_TIMES, type RunTimes } from './run-times.ts'
 
 export interface CodeRunsOptions {
   events: EventLog
   keyValues: KeyValueStore
   inbox: ApprovalInbox
-  openRealm(signal: AbortSignal): Promise<RealmProcess>
+  openRealm(wish: RealmWish): Promise<RealmProcess>
   logger: Logger
   times?: Partial<RunTimes>
 }
 
-export interface RunTimes {
-  /** How long a caller waits for a run before it is told to poll. */
-  answerMs: number
-  /** How long the realm is kept while only a person is waited for. */
-  lingerMs: number
-  pollMs: number
-  /** When a run is given up that nobody decides about or asks for. */
-  expireMs: number
-  /** How long an ended run can be read. */
-  keepMs: number
-  leaseMs: number
-  /** How often this process looks whether one of its waiting runs was decided. */
-  watchMs: number
-}
-
-const DAY_MS = 86_400_000
-const DEFAULT_TIMES: RunTimes = {
-  answerMs: 45_000,
-  lingerMs: 10_000,
-  pollMs: 500,
-  expireMs: DAY_MS,
-  keepMs: DAY_MS,
-  leaseMs: 15_000,
-  watchMs: 2000
-}
 const MAX_ATTEMPTS = 3
 /** The most runs that one owner can have open. */
 const MAX_RUNS = 20
@@ -67,10 +44,14 @@ export interface RunReport {
   status: 'running' | 'waiting' | 'ended'
   state: RunState
   expiresAt: number
+  /** Why it has not begun. */
+  queued?: string | undefined
 }
 
 interface ActiveRun {
   log: RunLog
+  owner: string
+  queued: string | undefined
   expiresAt: number
   stop: AbortController
   /** Resolves when the run has ended, or waits without a realm. */
@@ -109,7 +90,7 @@ export class CodeRuns {
     const expiresAt = now + this.#times.expireMs
     const lease = { holder: this.#instance, leaseUntil: now + this.#times.leaseMs }
     await this.#index.add(runId, { owner, createdAt: now, expiresAt, status: 'running', ...lease, endedAt: 0 })
-    this.#drive(log, expiresAt, calls)
+    this.#drive(log, { owner, expiresAt }, calls)
     return runId
   }
 
@@ -137,7 +118,7 @@ export class CodeRuns {
     }
     const { state } = active.log
     const status = state.end ? 'ended' : active.isWaiting ? 'waiting' : 'running'
-    return { runId, status, state, expiresAt: active.expiresAt }
+    return { runId, status, state, expiresAt: active.expiresAt, queued: active.queued }
   }
 
   /** Ends a run and the calls that are under way. */
@@ -192,7 +173,7 @@ export class CodeRuns {
       const lease = { holder: this.#instance, leaseUntil: now + this.#times.leaseMs, status: 'running' as const }
       return isFree && status !== 'ended' ? lease : undefined
     })
-    return taken && (this.#active.get(runId) ?? this.#drive(log, taken.expiresAt, calls))
+    return taken && (this.#active.get(runId) ?? this.#drive(log, taken, calls))
   }
 
   /** Continues a run when its answer is there, also if its client does not ask. */
@@ -216,9 +197,9 @@ export class CodeRuns {
     return false
   }
 
-  #drive(log: RunLog, expiresAt: number, calls: ProgramCalls): ActiveRun {
+  #drive(log: RunLog, { owner, expiresAt }: Pick<ActiveRun, 'owner' | 'expiresAt'>, calls: ProgramCalls): ActiveRun {
     const run: ActiveRun = {
-      ...{ log, expiresAt, stop: new AbortController(), isWaiting: false },
+      ...{ log, owner, queued: undefined, expiresAt, stop: new AbortController(), isWaiting: false },
       ...{ listeners: new Set(), onProgress: new Set(), settled: Promise.resolve() }
     }
     if (this.#isClosed) throw new AppError('unavailable', 'shutting_down', 'The gateway is stopping.')
@@ -235,7 +216,8 @@ export class CodeRuns {
   }
 
   async #attempt(run: ActiveRun, calls: ProgramCalls): Promise<void> {
-    const { inbox, logger, openRealm } = this.#options
+    const { inbox, logger } = this.#options
+    const openRealm = (signal: AbortSignal) => this.#openRealm(run, signal)
     const { lingerMs, pollMs } = this.#times
     for (let attempt = 1; ; attempt++) {
       const end: AttemptEnd = await new RunAttempt({
@@ -265,6 +247,18 @@ export class CodeRuns {
           holder === this.#instance ? { leaseUntil: 0 } : undefined
         )
       return
+    }
+  }
+
+  async #openRealm(run: ActiveRun, signal: AbortSignal): Promise<RealmProcess> {
+    const onQueued = (reason: string) => {
+      run.queued = reason
+      for (const listener of run.onProgress) listener(reason)
+    }
+    try {
+      return await this.#options.openRealm({ signal, owner: run.owner, onQueued })
+    } finally {
+      run.queued = undefined
     }
   }
 

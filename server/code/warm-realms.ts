@@ -1,6 +1,7 @@
 /**
- * Realms in containers of their own, one per program. After the first program, one realm is kept ready for the next. Invariant: a
- * realm runs one program, has no network, no folder of the host and no environment.
+ * Realms in containers of their own, one per program. After the first program, one realm is kept ready for the next. Invariants: a
+ * realm runs one program, has no network, no folder of the host and no environment. Each takes a place, except the one that is
+ * ready.
  */
 
 import { realmArguments } from '../../workspace-server/code/code-protocol.ts'
@@ -10,26 +11,31 @@ import type { Logger } from '../lib/logger.ts'
 import { Lazy } from '../lib/waiting/lazy.ts'
 import type { ChildContainers } from '../sandbox/child-port.ts'
 import type { RealmProcess } from './code-channel.ts'
+import { RealmQueue, type RealmWish, type ReserveRealm } from './realm-queue.ts'
 
 const IDLE_MS = 300_000
 
 export class WarmRealms {
   readonly #containers: Lazy<ChildContainers>
+  readonly #queue: RealmQueue
   readonly #logger: Logger
   #warm: Promise<RealmProcess> | undefined
   #idle: NodeJS.Timeout | undefined
   #isClosed = false
 
-  constructor(openContainers: () => Promise<ChildContainers>, logger: Logger) {
+  constructor(openContainers: () => Promise<ChildContainers>, reserve: ReserveRealm, logger: Logger) {
     this.#containers = new Lazy(openContainers)
+    this.#queue = new RealmQueue(reserve)
     this.#logger = logger
   }
 
-  /** Throws an AppError that says what is missing. */
-  async open(signal: AbortSignal): Promise<RealmProcess> {
-    const realm = (await this.#takeWarm()) ?? (await this.#start(signal))
-    this.#prepare()
-    return realm
+  /** Waits for a place. Throws an AppError that says what is missing. */
+  open(wish: RealmWish): Promise<RealmProcess> {
+    return this.#queue.open(wish, async () => {
+      const realm = (await this.#takeWarm()) ?? (await this.#start(wish.signal))
+      this.#prepare()
+      return realm
+    })
   }
 
   async close(): Promise<void> {

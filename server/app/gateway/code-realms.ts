@@ -1,4 +1,5 @@
 /** Containers for child servers, and for the programs of clients and models. Loaded with the first that needs one: the engine's client is large. */
+import type { ReserveRealm } from '../../code/realm-queue.ts'
 import { sandboxLimits } from '../../config/sandbox-limits.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { Logger } from '../../lib/logger.ts'
@@ -11,10 +12,22 @@ export async function openContainers(settings: Settings, logger: Logger, { DOCKE
   return createChildContainers({ limits: sandboxLimits(settings), image: settings.SANDBOX_IMAGE, ownServices, logger })
 }
 
-/** The engine is asked with the first program. */
-export async function openRealms(settings: Settings, logger: Logger, environment: Environment) {
-  const { WarmRealms } = await import('../../code/warm-realms.ts')
-  return new WarmRealms(() => openContainers(settings, logger, environment), logger)
+/**
+ * The engine is asked with the first program. `reserve` gives places among the sandboxes of sessions; without it, this process has
+ * places of its own.
+ */
+export async function openRealms(
+  settings: Settings,
+  logger: Logger,
+  environment: Environment,
+  reserve: ReserveRealm | undefined
+) {
+  const [{ WarmRealms }, { localPlaces }] = await Promise.all([
+    import('../../code/warm-realms.ts'),
+    import('../../code/realm-queue.ts')
+  ])
+  const places = reserve ?? localPlaces(Math.min(settings.MAX_SESSIONS, settings.MAX_SANDBOXES_PER_OWNER))
+  return new WarmRealms(() => openContainers(settings, logger, environment), places, logger)
 }
 
 const DEFAULT_PORTS: Record<string, number> = { 'redis:': 6379, 'rediss:': 6379, 'tcp:': 2375 }

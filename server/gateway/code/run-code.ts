@@ -62,18 +62,18 @@ function readTimeout(value: unknown): number {
   throw new AppError('invalid', 'invalid_request', `"timeoutMs" must be a number from 100 to ${MAX_TIMEOUT_MS}.`)
 }
 
-function answer({ runId, status, state, expiresAt }: RunReport): Record<string, unknown> {
-  const data = status === 'ended' ? ended(runId, state) : open(runId, status, state, expiresAt)
+function answer({ runId, status, state, expiresAt, queued }: RunReport): Record<string, unknown> {
+  const data = status === 'ended' ? ended(runId, state) : open({ runId, state, expiresAt, queued }, status)
   const isError = data.status === 'failed' ? { isError: true } : {}
   return { content: [{ type: 'text', text: JSON.stringify(data) }], structuredContent: data, ...isError }
 }
 
-function open(runId: string, status: 'running' | 'waiting', state: RunState, expiresAt: number) {
+function open({ runId, state, expiresAt, queued }: Omit<RunReport, 'status'>, status: 'running' | 'waiting') {
   const asked = [...state.calls.values()].filter((each) => each.asked !== undefined)
   const how = `Call run_code with {"runId": "${runId}"} to continue.`
   const reason =
     status === 'running'
-      ? `The program is still running. ${how}`
+      ? `${queued ?? 'The program is still running.'} ${how}`
       : `A person has to approve ${asked.length === 1 ? 'a call' : `${asked.length} calls`} in the inbox of the web page ("mcp-orchestrator serve" on the same store). ${how} The run is given up at ${new Date(expiresAt).toISOString()}.`
   const waitingFor = asked.map(({ call: { n, server, tool, args, line } }) => {
     return { n, server, tool, line, args: headOf(JSON.stringify(args), MAX_ARGS_CHARS) }

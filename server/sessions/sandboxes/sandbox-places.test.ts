@@ -145,3 +145,48 @@ describe('the forks', () => {
     await Promise.all(busy.map(({ stop }) => stop()))
   })
 })
+
+describe('programs', () => {
+  const FULL = { code: expect.stringMatching(/^too_many/), kind: 'unavailable' }
+
+  // Checked: if their containers take no places, all 28 owners get one.
+  it('take places like sandboxes, at most a quarter of them, however many owners there are', async () => {
+    const manager = await fake.start('a', { maxSessions: 8 })
+    const owners = Array.from({ length: 28 }, (_, at) => `owner${at}`)
+    const given = await Promise.allSettled(owners.map((owner) => manager.reserveRealm(owner)))
+    const releases = given.flatMap((place) => (place.status === 'fulfilled' ? [place.value] : []))
+    expect(releases).toHaveLength(2)
+    const jobs = Array.from({ length: 6 }, (_, at) => work(manager, `p${at}-1`))
+    await Promise.all(jobs.map(({ started }) => started))
+    await expect(write(manager, 'q-1', 'x')).rejects.toMatchObject({ code: 'too_many_sessions' })
+    for (const release of releases) release()
+    await vi.waitFor(() => write(manager, 'q-1', 'x'))
+    await Promise.all(jobs.map(({ stop }) => stop()))
+  })
+
+  it('of all instances share the limit, and an idle sandbox makes room for one, but no busy one', async () => {
+    const options = { maxSessions: 2 }
+    const [a, b] = [await fake.start('a', options), await fake.start('b', options)]
+    const release = await a.reserveRealm('p')
+    await write(a, 'q-1', 'of q')
+    const second = await b.reserveRealm('r')
+    expect(await live()).toEqual([])
+    second()
+    const busy = work(a, 'q-1')
+    await vi.waitFor(() => busy.started)
+    await expect(b.reserveRealm('r')).rejects.toMatchObject(FULL)
+    release()
+    await vi.waitFor(async () => (await b.reserveRealm('r'))())
+    await busy.stop()
+  })
+
+  it('count among the sandboxes of their owner', async () => {
+    const manager = await fake.start('a', { maxSessions: 40, maxSandboxesPerOwner: 2 })
+    const job = work(manager, 'p-1')
+    await job.started
+    await manager.reserveRealm('p')
+    await expect(manager.reserveRealm('p')).rejects.toMatchObject({ code: 'too_many_sandboxes_of_owner' })
+    await manager.reserveRealm('q')
+    await job.stop()
+  })
+})

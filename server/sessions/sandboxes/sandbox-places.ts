@@ -9,6 +9,8 @@ import { leaseLost } from '../../storage/store-errors.ts'
 import type { SessionsDeps, SessionsOptions } from './session-options.ts'
 
 const MAX_ATTEMPTS = 10
+/** The part of the places that programs can take on an instance. Nobody can take one from a program, as from an idle sandbox. */
+const REALMS_PART = 4
 
 export interface SandboxPlacesOptions {
   deps: Pick<SessionsDeps, 'store' | 'ownerOf' | 'logger' | 'instanceId'>
@@ -28,6 +30,8 @@ export class SandboxPlaces {
   readonly #counting = new KeyedLock()
   /** The sessions with a fork on this instance. A fork takes a place too. */
   readonly #forks = new Set<string>()
+  /** The containers of programs on this instance, with the owners of the programs. They take places too. */
+  readonly #realms = new Map<symbol, string>()
 
   constructor(given: SandboxPlacesOptions) {
     this.#given = given
@@ -41,7 +45,29 @@ export class SandboxPlaces {
     if (record?.live) return this.#checked(await deps.store.reserve(sessionId, epoch, options.maxSessions))
     const owner = await deps.ownerOf(sessionId)
     // One at a time, so that concurrent requests of one owner can't all take the last place.
-    await this.#lock.run(owner, () => this.#makeRoom(sessionId, epoch, owner))
+    const take = () => deps.store.reserve(sessionId, epoch, options.maxSessions)
+    await this.#lock.run(owner, () => this.#makeRoom(sessionId, owner, take))
+  }
+
+  /** Throws if there is no place for the container of a program, and none can be freed. Returns how to give it back. */
+  async reserveRealm(owner: string): Promise<() => void> {
+    const place = Symbol('realm')
+    const release = () => {
+      if (this.#realms.delete(place)) this.#countLater()
+    }
+    const take = async () => {
+      const max = Math.max(1, Math.floor(this.#given.options.maxSessions / REALMS_PART))
+      if (this.#realms.size >= max) throw tooManyPrograms(max)
+      this.#realms.set(place, owner)
+      const isGiven = await this.#countForks().catch((error) => {
+        release()
+        throw error
+      })
+      if (!isGiven) this.#realms.delete(place)
+      return isGiven ? 'ok' : 'full'
+    }
+    await this.#lock.run(owner, async () => this.#makeRoom('', owner, take, await this.#othersOf(owner)))
+    return release
   }
 
   /** Throws if there is no place for a fork. Nothing is recycled for one: the call can wait for approval instead. */
@@ -51,8 +77,8 @@ export class SandboxPlaces {
     await this.#lock.run(owner, async () => {
       const live = await this.#live('')
       const own = live.filter((one) => one.owner === owner).length
-      const forks = (await Promise.all([...this.#forks].map((id) => deps.ownerOf(id)))).filter((id) => id === owner)
-      if (own + forks.length >= options.maxSandboxesPerOwner) throw tooManyOfOwner(options.maxSandboxesPerOwner)
+      if (own + (await this.#othersOf(owner)) >= options.maxSandboxesPerOwner)
+        throw tooManyOfOwner(options.maxSandboxesPerOwner)
       this.#forks.add(sessionId)
       const isGiven = await this.#countForks().catch((error) => {
         this.releaseFork(sessionId)
@@ -65,32 +91,48 @@ export class SandboxPlaces {
   }
 
   releaseFork(sessionId: string): void {
-    if (!this.#forks.delete(sessionId)) return
+    if (this.#forks.delete(sessionId)) this.#countLater()
+  }
+
+  /** The forks and programs of an owner on this instance. */
+  async #othersOf(owner: string): Promise<number> {
+    const owners = await Promise.all([...this.#forks].map((id) => this.#given.deps.ownerOf(id)))
+    return [...owners, ...this.#realms.values()].filter((id) => id === owner).length
+  }
+
+  #countLater(): void {
     const { logger } = this.#given.deps
     this.#countForks().catch((error) => logger.warn({ err: error }, `A fork still counts: ${messageOf(error)}`))
   }
 
-  /** Tells the store how many there are: all instances share the limit. One at a time, so that the last figure is the right one. */
+  /** Tells the store how many forks and programs there are: all instances share the limit. One at a time, so that the last figure is the right one. */
   #countForks(): Promise<boolean> {
     const { deps, options } = this.#given
-    return this.#counting.run('', () => deps.store.reserveForks(deps.instanceId, this.#forks.size, options.maxSessions))
+    const count = () => this.#forks.size + this.#realms.size
+    return this.#counting.run('', () => deps.store.reserveForks(deps.instanceId, count(), options.maxSessions))
   }
 
   get forks(): number {
     return this.#forks.size
   }
 
-  async #makeRoom(sessionId: string, epoch: number, owner: string): Promise<void> {
-    const { deps, options } = this.#given
+  /** `others` counts what the owner has beside sandboxes. */
+  async #makeRoom(
+    sessionId: string,
+    owner: string,
+    take: () => Promise<'ok' | 'full' | 'lost'>,
+    others = 0
+  ): Promise<void> {
+    const { options } = this.#given
     const tried = new Set([sessionId])
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const live = await this.#live(sessionId)
       const own = live.filter((one) => one.owner === owner)
-      if (own.length >= options.maxSandboxesPerOwner) {
+      if (own.length + others >= options.maxSandboxesPerOwner) {
         if (!(await this.#recycleOne(own, tried))) throw tooManyOfOwner(options.maxSandboxesPerOwner)
         continue
       }
-      const outcome = await deps.store.reserve(sessionId, epoch, options.maxSessions)
+      const outcome = await take()
       if (outcome !== 'full') return this.#checked(outcome)
       if (!(await this.#recycleOne(this.#candidates(live, owner), tried))) break
     }
@@ -140,6 +182,11 @@ export class SandboxPlaces {
 function tooMany(max: number): AppError {
   const message = `All ${max} sandboxes are in use, and no idle one can make room for you; try again in a minute.`
   return new AppError('unavailable', 'too_many_sessions', message)
+}
+
+function tooManyPrograms(max: number): AppError {
+  const message = `All ${max} sandboxes for programs are in use; try again in a minute.`
+  return new AppError('unavailable', 'too_many_programs', message)
 }
 
 function tooManyOfOwner(max: number): AppError {

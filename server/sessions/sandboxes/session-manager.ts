@@ -178,6 +178,9 @@ export class SessionManager {
     return this.#context.places.forks
   }
 
+  /** Takes a place for the container of a program, and returns how to give it back. Throws if there is none. */
+  readonly reserveRealm = (owner: string): Promise<() => void> => this.#context.places.reserveRealm(owner)
+
   /** Number of sessions in this instance's memory. */
   get known(): number {
     return this.#sessions.size

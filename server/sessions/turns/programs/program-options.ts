@@ -1,7 +1,8 @@
 import type { RealmProcess } from '../../../code/code-channel.ts'
+import type { RealmWish } from '../../../code/realm-queue.ts'
 
 export interface ProgramOptions {
-  openRealm(signal: AbortSignal): Promise<RealmProcess>
+  openRealm(sessionId: string, wish: Omit<RealmWish, 'owner'>): Promise<RealmProcess>
   /** How long the realm is kept while only a person is waited for. */
   lingerMs: number
   /** How often the log is asked for decisions. */

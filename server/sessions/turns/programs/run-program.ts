@@ -102,7 +102,7 @@ async function openLog({ deps: { events }, sessionId }: ProgramInput, { call }: 
 
 /** Returns when the run has ended, or waits for a person. */
 async function drive(place: ProgramPlace, { signal, onOutput }: RunInput): Promise<'ended' | 'waiting'> {
-  const { deps, log } = place
+  const { deps, log, sessionId } = place
   const { programs, logger } = deps
   if (!programs) throw new AppError('unavailable', 'code_off', 'Programs are switched off.')
   const calls = new ChatCalls(place)
@@ -110,6 +110,7 @@ async function drive(place: ProgramPlace, { signal, onOutput }: RunInput): Promi
   for (let attempt = 1; ; attempt++) {
     const end: AttemptEnd = await new RunAttempt({
       ...{ log, calls, logger, ...programs, expiresAt: NEVER, onProgress: print, onPrinted: print },
+      openRealm: (stop) => programs.openRealm(sessionId, { signal: stop, onQueued: print }),
       inbox: {
         post: async () => ({ key: '', value: null }),
         answerTo: (id) => calls.answerTo(id),
