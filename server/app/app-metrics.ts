@@ -12,6 +12,7 @@ import type { Chat } from '../sessions/chat/chat.ts'
 import type { SessionFeed } from '../sessions/feed/session-feed.ts'
 import type { SessionManager } from '../sessions/sandboxes/session-manager.ts'
 import type { SocketServer } from '../socket/create-socket-server.ts'
+import type { StoredEvent } from '../storage/event-log.ts'
 import type { Store } from '../storage/store.ts'
 import type { AuditLog } from './app-audit.ts'
 import type { GatewayApp } from './app-gateway.ts'
@@ -70,13 +71,23 @@ export function watchFigures(metrics: Metrics, watched: Watched): void {
   })
   feed.subscribe({
     stored(_sessionId, events) {
-      for (const { type, data } of events) {
+      for (const event of events) {
+        const { type, data } = event
+        const failed = failedChanges(event)
+        if (failed) metrics.core.changesFailed(failed)
         if (type === 'mode:selected') metrics.core.modeChanged(String(data.mode))
         if (type === 'turn:end') metrics.core.turnEnded(String(data.reason))
         if (type === 'agent:error') watched.refused({ face: 'chat', code: String(data.code) })
       }
     }
   })
+}
+
+function failedChanges({ type, data }: StoredEvent): 'wait' | 'refused' | undefined {
+  if (type === 'session:notice' && data.code === 'changes_unsaved') return 'wait'
+  if (type === 'review:applied' && data.problem !== undefined) return 'refused'
+  const isAskedAgain = type === 'tool:approval_required' && data.ahead === 'preview' && data.again !== undefined
+  return isAskedAgain && !(data.again as { isEdited?: true }).isEdited ? 'refused' : undefined
 }
 
 /** The instance that ran the call is gone and can't count it. */

@@ -24,6 +24,8 @@ export interface CoreObserver {
   modelStep(step: ModelStep): void
   turnEnded(reason: string): void
   modeChanged(mode: string): void
+  /** Changes that a person accepted could not be put into the workspace or saved: they `wait`, or were `refused`. */
+  changesFailed(outcome: 'wait' | 'refused'): void
   /** A fork was opened, or could not be. */
   forked(end: { ms: number; error?: unknown }): void
   /** A request that was answered with an error, at one of the faces. */
@@ -65,10 +67,6 @@ export function coreObserver(registry: Registry, prefix: string): CoreObserver {
   )
   const modelCost = count('model_cost_total', 'What models have cost, by MODEL_PRICES.', 'provider', 'currency')
   const turns = count('turns_total', 'Turns that have ended.', 'reason')
-  const modes = count('mode_changes_total', 'Changes of the approval mode.', 'mode')
-  const forkStarts = count('fork_starts_total', 'Forks that were opened.')
-  const forkFailures = count('fork_refusals_total', 'Forks that could not be opened.', 'code')
-  const forkSeconds = time('fork_start_seconds', 'Duration of opening a fork.', SANDBOX_SECONDS)
   const refusals = count(
     'refusals_total',
     'Requests, connections, commands, turns and calls that were answered with an error.',
@@ -103,13 +101,33 @@ export function coreObserver(registry: Registry, prefix: string): CoreObserver {
       if (error !== undefined && !isAppError(error, 'cancelled')) modelErrors.inc({ provider, code: codeOf(error) })
     },
     turnEnded: (reason) => turns.inc({ reason }),
+    ...effectObserver({ count, time }),
+    refused: (face, code, reason) => refusals.inc({ face, code, ...(reason && { reason }) })
+  }
+}
+
+/** Counts approval modes, forks and what became of accepted changes. */
+function effectObserver({
+  count,
+  time
+}: ReturnType<typeof meters>): Pick<CoreObserver, 'modeChanged' | 'changesFailed' | 'forked'> {
+  const modes = count('mode_changes_total', 'Changes of the approval mode.', 'mode')
+  const changesFailed = count(
+    'accepted_changes_failed_total',
+    'Changes that a person accepted, which wait to be saved or were refused.',
+    'outcome'
+  )
+  const forkStarts = count('fork_starts_total', 'Forks that were opened.')
+  const forkFailures = count('fork_refusals_total', 'Forks that could not be opened.', 'code')
+  const forkSeconds = time('fork_start_seconds', 'Duration of opening a fork.', SANDBOX_SECONDS)
+  return {
     modeChanged: (mode) => modes.inc({ mode }),
+    changesFailed: (outcome) => changesFailed.inc({ outcome }),
     forked({ ms, error }) {
       if (error !== undefined) return forkFailures.inc({ code: codeOf(error) })
       forkStarts.inc()
       forkSeconds.observe(ms / 1000)
-    },
-    refused: (face, code, reason) => refusals.inc({ face, code, ...(reason && { reason }) })
+    }
   }
 }
 

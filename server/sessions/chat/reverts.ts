@@ -34,6 +34,7 @@ export async function revertFiles(
     },
     // The hash of the plan covers what was shown of each conflict.
     resolution: { choices },
+    orNothing: true,
     version: { id: `revert:${randomUUID()}`, about: { by: 'revert', of: changeId, scope } }
   })
   return version ?? undefined

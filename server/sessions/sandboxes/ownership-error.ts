@@ -6,7 +6,8 @@ const OWNERSHIP_CODES = new Set([
   'stale_epoch',
   'server_stopped',
   'shutting_down',
-  'store_unavailable'
+  'store_unavailable',
+  'changes_unsaved'
 ])
 
 /**

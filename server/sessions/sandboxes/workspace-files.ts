@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto'
 import type { VersionAbout } from '../../../contract/effects/effect-replies.ts'
 import { fromWire, parentOf, toWire } from '../../../workspace-server/checkpoint/raw-path.ts'
 import type { ChangesResult, FetchResult, RestoreResult, WorkspaceEntry } from '../../../workspace-server/protocol.ts'
-import { AppError } from '../../lib/errors.ts'
+import { AppError, isAppError } from '../../lib/errors.ts'
 import type { WorkspaceConnection } from '../../sandbox/port.ts'
 import {
   type Checkpoint,
@@ -16,6 +16,7 @@ import {
   type StoredChangeSet
 } from '../../storage/checkpoint-store.ts'
 import { type ChangePlan, planChanges, type Resolution } from '../changes/plan-changes.ts'
+import { changesUnsaved, mayPassLater } from './restoring/changes-unsaved.ts'
 import { RestoreBatch } from './restoring/restore-batch.ts'
 import { type DirEntry, depth, writeEntries } from './restoring/write-entries.ts'
 
@@ -44,6 +45,8 @@ export interface AppliedChanges {
   version: VersionName
   /** The change sets that are decided with it. */
   drop?: string[]
+  /** If it can't be saved, the workspace is put back at once. Otherwise the changes stay there and are saved later. */
+  orNothing?: boolean
 }
 
 export interface SyncOptions {
@@ -68,6 +71,8 @@ export class WorkspaceFiles {
   /** Reports of a server without state so far. They count until a sync succeeds, because acknowledged files are not reported again. */
   #census: Census | undefined
   #tail: Promise<unknown> = Promise.resolve()
+  /** Saves changes that are in the container and could not be saved. The server inside does not report them, because we wrote them. */
+  #unsaved: (() => Promise<unknown>) | undefined
 
   constructor(connection: WorkspaceConnection, checkpoint: Checkpoint) {
     this.#connection = connection
@@ -94,12 +99,13 @@ export class WorkspaceFiles {
   /**
    * Applies changes whose content is in the checkpoint, to the container first and then to the checkpoint, as one version. After a
    * crash between the two it can be repeated: what is there already is not changed again. Returns the version, also if it existed
-   * before, or null if there was nothing to change. Throws `changes_conflict` before anything is changed.
+   * before, or null if there was nothing to change. Throws `changes_conflict` before anything is changed. If it throws
+   * `changes_unsaved`, the changes are in the container or may be, and it must be repeated. After any other error they are not.
    */
   apply(input: AppliedChanges): Promise<StoredChangeSet | null> {
     return this.inTurn(async () => {
       await this.#sync({})
-      const { changes, resolution, version, drop = [] } = input
+      const { changes, resolution, version, drop = [], orNothing = false } = input
       const known = this.#checkpoint.changeSets.get(version.id)
       if (known?.kind === 'version') {
         await this.#checkpoint.commit({ put: [], deleted: [], drop })
@@ -107,9 +113,41 @@ export class WorkspaceFiles {
       }
       const wanted = typeof changes === 'function' ? changes(this.#checkpoint) : changes
       const plan = planChanges(this.#checkpoint.entries, wanted, resolution)
-      await this.#write(plan.changes, this.#checkpoint.entries, false)
-      return this.#commitApplied(plan, version, drop)
+      await this.#write(plan.changes, this.#checkpoint.entries, false).catch((error) => this.#putBack(plan, error))
+      const save = () => this.#commitApplied(plan, version, drop)
+      return save().catch((error) => {
+        // Another instance has the session, and the container. It compares them when it opens the session.
+        if (isAppError(error) && error.kind === 'conflict') throw error
+        if (orNothing || !mayPassLater(error)) return this.#putBack(plan, error)
+        this.#unsaved = save
+        throw changesUnsaved(error)
+      })
     })
+  }
+
+  /** Takes back what was written, and throws why. If that fails too, the next one to open the container looks at all of its files. */
+  async #putBack({ changes }: ChangePlan, why: unknown): Promise<never> {
+    const back = changes.map(({ path, before, after }) => ({ path, before: after, after: before }))
+    try {
+      await this.#write(back, this.#checkpoint.entries, false)
+    } catch {
+      await this.#connection.close()
+      throw changesUnsaved(why)
+    }
+    throw why
+  }
+
+  async #saveUnsaved(): Promise<void> {
+    const save = this.#unsaved
+    if (!save) return
+    try {
+      await save()
+    } catch (error) {
+      if (mayPassLater(error)) throw error
+      await this.#connection.close()
+      throw changesUnsaved(error)
+    }
+    this.#unsaved = undefined
   }
 
   async #commitApplied(plan: ChangePlan, { id, about }: VersionName, drop: string[]): Promise<StoredChangeSet | null> {
@@ -144,6 +182,7 @@ export class WorkspaceFiles {
   }
 
   async #sync({ version, full = false, everything = false }: SyncOptions): Promise<ChangesResult['skipped']> {
+    await this.#saveUnsaved()
     const { id, about } = version ?? { id: `background:${randomUUID()}`, about: { by: 'background' } }
     const skipped: ChangesResult['skipped'] = []
     if (everything) this.#census ??= { seen: new Set(), folders: new Set(), skipped: [] }

@@ -8,10 +8,11 @@ import { canonicalJson } from '../../lib/canonical-json.ts'
 import { isAppError, messageOf } from '../../lib/errors.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
 import { isOwnershipError } from '../sandboxes/ownership-error.ts'
-import { onceKey, resultOf } from '../sandboxes/session-events.ts'
+import { onceKey, resultOf, unknownOutcome } from '../sandboxes/session-events.ts'
 import type { HeldSession } from '../sandboxes/session-manager.ts'
 import { MAX_TIMES_ASKED, timesAsked } from './call-targets.ts'
 import type { ChatDeps } from './chat-options.ts'
+import { type ApplyDeps, failedApply } from './failed-apply.ts'
 import type { RunInput } from './toolbox.ts'
 import { notRun } from './turn-events.ts'
 
@@ -44,7 +45,12 @@ export async function previewCall(
 }
 
 /** Puts a preview into the workspace. It may be repeated until its result is recorded, so its start and its end are one append. */
-export async function keepCall(sessionId: string, hold: HeldSession, call: CallEntry): Promise<NewEvent[]> {
+export async function keepCall(
+  deps: ApplyDeps,
+  sessionId: string,
+  hold: HeldSession,
+  call: CallEntry
+): Promise<NewEvent[]> {
   const { callId, preview, decision } = call
   try {
     const changes = await hold.forks.keep(callId, preview?.changes, {
@@ -59,8 +65,11 @@ export async function keepCall(sessionId: string, hold: HeldSession, call: CallE
     const ran = { ...(durationMs !== undefined && { durationMs }), ...(leftRunning && { leftRunning }) }
     return [started, resultOf(callId, { ...data, ...ran, ...(changes && { changes }) })]
   } catch (error) {
-    if (isOwnershipError(error)) throw error
-    return [previewAgain(sessionId, call, error)]
+    const isRefused = await failedApply(deps, { sessionId, epoch: hold.epoch, id: callId }, error)
+    if (isRefused) return [previewAgain(sessionId, call, error)]
+    // Asking again would lead to a second run of a call whose changes may be there. The open set has no use any more.
+    await hold.forks.discard().catch(() => {})
+    return [unknownOutcome(callId, `The changes that were kept are not all in the workspace. ${messageOf(error)}`)]
   }
 }
 
@@ -113,8 +122,13 @@ export async function openReview(hold: HeldSession, { forkedTurn, review, seq }:
   return [{ type: 'review:opened', data: { reviewId, turnId, changes }, key: `review-opened:${turnId}:${seq}` }]
 }
 
-/** Applies a decided review. If that fails, its changes are offered again in another review. */
-export async function settleReview(hold: HeldSession, { entries, unapplied }: Transcript): Promise<NewEvent[]> {
+/** Applies a decided review. If it is refused, its changes are offered again in another review. */
+export async function settleReview(
+  deps: ApplyDeps,
+  sessionId: string,
+  hold: HeldSession,
+  { entries, unapplied }: Transcript
+): Promise<NewEvent[]> {
   const entry = entries.findLast((each) => each.kind === 'review' && each.reviewId === unapplied)
   if (entry?.kind !== 'review' || !entry.decision)
     return [{ type: 'review:applied', data: { reviewId: unapplied, rejected: [], rejectedTotal: 0 } }]
@@ -125,7 +139,7 @@ export async function settleReview(hold: HeldSession, { entries, unapplied }: Tr
     const data = { reviewId, ...(changes && { changes }), ...rejectedOf(shown, { reviewId, ...decision }) }
     return [{ type: 'review:applied', data, key }]
   } catch (error) {
-    if (isOwnershipError(error)) throw error
+    await failedApply(deps, { sessionId, epoch: hold.epoch, id: reviewId }, error)
     const again = await hold.forks.reopenReview(reviewId)
     const problem = messageOf(error).slice(0, MAX_REASON)
     const rejected = rejectedOf(shown, { ...decision, reviewId, accept: 'none' })

@@ -120,7 +120,8 @@ export class RunningCalls {
         this.#previews.add(callId)
         await this.#hooks.append(await previewCall(this.#deps, hold, input), hold.epoch)
       } else if (isProgram(call)) await runProgram(this.#place(hold), input)
-      else if (call.preview) await this.#hooks.append(await keepCall(this.#sessionId, hold, call), hold.epoch)
+      else if (call.preview)
+        await this.#hooks.append(await keepCall(this.#deps, this.#sessionId, hold, call), hold.epoch)
       else await toolbox.run(hold, input)
     } catch (error) {
       logger.debug({ err: error, callId }, 'A call failed.')

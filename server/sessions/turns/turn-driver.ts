@@ -210,8 +210,8 @@ export class TurnDriver {
 
   async #review({ type }: NextAction, hold: HeldSession): Promise<void> {
     const { transcript } = this.#conversation
-    const work = type === 'open-review' ? openReview : settleReview
-    await this.#append(await work(hold, transcript), hold.epoch)
+    const settle = () => settleReview(this.#deps, this.#sessionId, hold, transcript)
+    await this.#append(await (type === 'open-review' ? openReview(hold, transcript) : settle()), hold.epoch)
   }
 
   async #newsOrTime(): Promise<void> {

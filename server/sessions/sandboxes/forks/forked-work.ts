@@ -6,13 +6,21 @@ import type { ChangeSummary } from '../../../../contract/effects/change-set.ts'
 import type { VersionAbout } from '../../../../contract/effects/effect-replies.ts'
 import type { EventData } from '../../../../contract/events.ts'
 import { boundContent } from '../../../calls/bound-content.ts'
-import { AppError } from '../../../lib/errors.ts'
+import { AppError, isAppError } from '../../../lib/errors.ts'
+import { plural } from '../../../lib/plural.ts'
 import type { ToolResult } from '../../../sandbox/port.ts'
-import type { Checkpoint, StoredChangeSet } from '../../../storage/checkpoint-store.ts'
+import {
+  type Checkpoint,
+  isSameEntry,
+  type StoredChange,
+  type StoredChangeSet
+} from '../../../storage/checkpoint-store.ts'
 import { leaseLost } from '../../../storage/store-errors.ts'
 import { partOf, summaryOf } from '../../changes/changed-files.ts'
 import type { Resolution } from '../../changes/plan-changes.ts'
 import type { LiveSession } from '../live-session.ts'
+import { isOwnershipError } from '../ownership-error.ts'
+import { mayPassLater } from '../restoring/changes-unsaved.ts'
 import { notKeptText } from '../restoring/not-kept-text.ts'
 import { journal, moreOf, settled, TOOL_TIMEOUT_MS, type ToolCall } from '../run-sandbox-tool.ts'
 import { type Fork, hasLeftRunning } from './session-fork.ts'
@@ -195,11 +203,24 @@ async function apply(
 ): Promise<ChangeSummary | undefined> {
   const { sandbox } = session
   const known = kind === 'version' ? sandbox.saved.changeSets.get(id) : undefined
-  const version =
-    known ?? (await sandbox.applyChanges({ changes, resolution: { choices, seen }, version: { id, about } }))
+  const input = { changes, resolution: { choices, seen }, version: { id, about } }
+  const version = known ?? (await sandbox.applyChanges(input).catch((error) => throwPart(sandbox, changes, error)))
   if (!version) await sandbox.exclusively((checkpoint) => dropSets(checkpoint, [id]))
   session.fork.settle(id)
   return version ? summaryOf(version) : undefined
+}
+
+/** An attempt before a crash may have written a part. Then nobody may be told that nothing is in the workspace. */
+function throwPart({ state, saved }: LiveSession['sandbox'], changes: readonly StoredChange[], why: unknown): never {
+  const isRefused = isAppError(why) && !isOwnershipError(why) && !mayPassLater(why)
+  if (!isRefused || state !== 'running') throw why
+  const isThere = ({ path, before, after }: StoredChange) =>
+    isSameEntry(saved.entries.get(path) ?? null, after) && !isSameEntry(before, after)
+  const there = changes.filter(isThere)
+  const [first] = there
+  if (!first) throw why
+  const message = `${plural(there.length, 'change')} of ${changes.length} is there already (${first.path.slice(0, 100)}): ${why.message}`
+  throw new AppError('conflict', 'changes_in_part', message, { cause: why })
 }
 
 /** A fork of the workspace as it is now, with what an earlier fork for the same review has changed. */
