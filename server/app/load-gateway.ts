@@ -205,7 +205,14 @@ async function openCode(settings: Settings, logger: Logger, options: LoadOptions
   const { CodeRuns } = await import('../code/code-runs.ts')
   const realms = await openRealms(settings, logger, environment, options.reserveRealm)
   const { events, keyValues, inbox } = shared
-  const runs = new CodeRuns({ events, keyValues, inbox, openRealm: (wish) => realms.open(wish), logger })
+  const runs = new CodeRuns({
+    events,
+    keyValues,
+    inbox,
+    openRealm: (wish) => realms.open(wish),
+    limits: settings,
+    logger
+  })
   const closeRuns = runs.close.bind(runs)
   runs.close = async () => {
     await closeRuns()

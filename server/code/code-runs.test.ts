@@ -11,6 +11,7 @@ import type { RunTimes } from './run-times.ts'
 
 const store = { events: fakeEventLog(), keyValues: fakeKeyValueStore() }
 const inbox = new ApprovalInbox(store.keyValues)
+const LIMITS = { MAX_SESSION_LOG_MB: 64, MAX_OWNER_LOG_MB: 1024, MAX_LOG_MB: 10_240 }
 const opened: CodeRuns[] = []
 const sent: unknown[] = []
 
@@ -33,7 +34,7 @@ function instance(
   openRealm: CodeRunsOptions['openRealm'] = async () => localRealm()
 ): CodeRuns {
   const quick = { lingerMs: 10, pollMs: 2, answerMs: 5000, leaseMs: 300, watchMs: 20, ...times }
-  const runs = new CodeRuns({ ...store, inbox, openRealm, logger: silentLogger, times: quick })
+  const runs = new CodeRuns({ ...store, inbox, openRealm, limits: LIMITS, logger: silentLogger, times: quick })
   opened.push(runs)
   return runs
 }

@@ -16,6 +16,7 @@ import type { RealmWish } from './realm-queue.ts'
 import { type AttemptEnd, RunAttempt } from './run-attempt.ts'
 import { RunIndex } from './run-index.ts'
 import { RunLog, type RunState, unknownRun } from './run-log.ts'
+import { type RunLimits, RunQuota } from './run-quota.ts'
 import { DAY_MS, DEFAULT_TIMES, type RunTimes } from './run-times.ts'
 
 export interface CodeRunsOptions {
@@ -23,6 +24,8 @@ export interface CodeRunsOptions {
   keyValues: KeyValueStore
   inbox: ApprovalInbox
   openRealm(wish: RealmWish): Promise<RealmProcess>
+  /** The settings that limit the size of conversations. */
+  limits: RunLimits
   logger: Logger
   times?: Partial<RunTimes>
 }
@@ -65,6 +68,7 @@ export class CodeRuns {
   readonly #options: CodeRunsOptions
   readonly #times: RunTimes
   readonly #index: RunIndex
+  readonly #quota: RunQuota
   readonly #instance = randomUUID()
   readonly #active = new Map<string, ActiveRun>()
   /** Runs of this process that wait for a person: nothing but a look at the inbox now and then. */
@@ -76,17 +80,19 @@ export class CodeRuns {
     this.#options = options
     this.#times = { ...DEFAULT_TIMES, ...options.times }
     this.#index = new RunIndex(options.keyValues)
+    this.#quota = new RunQuota(options.events, this.#index, options.limits)
   }
 
   async start({ code, timeoutMs, owner, calls }: NewRun): Promise<string> {
     if (code.length > CODE_LIMITS.codeChars)
       throw new AppError('invalid', 'invalid_request', `A program has at most ${CODE_LIMITS.codeChars} characters.`)
     await this.#sweep(owner)
+    await this.#quota.checkStart(owner)
     const now = Date.now()
     const runId = randomUUID()
     const hash = createHash('sha256').update(code).digest('hex')
     const program = { code, hash, seed: randomInt(2 ** 32), startedAt: now, timeoutMs }
-    const log = await RunLog.create(this.#options.events, runId, program)
+    const log = await RunLog.create(this.#quota.limited(runId, owner), runId, program)
     const expiresAt = now + this.#times.expireMs
     const lease = { holder: this.#instance, leaseUntil: now + this.#times.leaseMs }
     await this.#index.add(runId, { owner, createdAt: now, expiresAt, status: 'running', ...lease, endedAt: 0 })
@@ -154,13 +160,13 @@ export class CodeRuns {
 
   /** Takes a run that waits for an answer that is there, or whose instance is gone. */
   async #continue(runId: string, calls: ProgramCalls): Promise<ActiveRun | undefined> {
-    const log = await RunLog.load(this.#options.events, runId)
+    const entry = await this.#index.get(runId)
+    const log = await RunLog.load(this.#quota.limited(runId, entry?.owner ?? ''), runId)
     const now = Date.now()
     if (log.state.end) {
       await this.#over(log)
       return undefined
     }
-    const entry = await this.#index.get(runId)
     if (entry && entry.expiresAt <= now) {
       const hours = Math.round(this.#times.expireMs / 3_600_000)
       await log.end({ ok: false, code: 'code_expired', message: `Nobody decided within ${hours} hours.` })

@@ -22,7 +22,8 @@ export function fakeEventLog(): EventLog {
     },
     read: async (id, { after = 0 } = {}) => structuredClone(logOf(id).events.slice(after)),
     lastSeq: async (id) => logOf(id).events.length,
-    bytes: async () => 0,
+    bytes: async (ids = [...logs.keys()]) =>
+      ids.reduce((sum, id) => sum + JSON.stringify(logs.get(id)?.events ?? []).length, 0),
     remove: async (id) => void logs.delete(id)
   }
 }

@@ -164,6 +164,11 @@ export class RunLog {
     }
   }
 
+  /** Size of these logs. */
+  static async bytes(events: EventLog, runIds: readonly string[]): Promise<number> {
+    return runIds.length === 0 ? 0 : events.bytes(runIds.map((runId) => PREFIX + runId))
+  }
+
   static async remove(events: EventLog, runId: string): Promise<void> {
     await events.remove(PREFIX + runId)
   }
@@ -179,7 +184,12 @@ export function chatRunId(sessionId: string): string {
   return `chat-${sessionId}`
 }
 
+/** The log of a chat's program counts in the size of the conversation. */
+export function chatLogIds(sessionIds: readonly string[]): string[] {
+  return sessionIds.flatMap((sessionId) => [sessionId, PREFIX + chatRunId(sessionId)])
+}
+
 export function unknownRun(runId: string): AppError {
-  const message = `There is no run ${JSON.stringify(runId.slice(0, 100))} of yours. It may have been removed a day after its end.`
+  const message = `There is no run ${JSON.stringify(runId.slice(0, 100))} of yours. It may have been removed: a day after its end, or for newer runs.`
   return new AppError('not-found', 'unknown_run', message)
 }

@@ -1,4 +1,5 @@
 import { afterEach, expect, it } from 'vitest'
+import { chatLogIds } from '../../code/run-log.ts'
 import { AppError } from '../../lib/errors.ts'
 import { called, type FakeChat, fakeChat, said } from '../chat/fake-chat.ts'
 import { Quotas } from './quotas.ts'
@@ -60,6 +61,16 @@ it('refuses new work when a conversation, an owner or all are over the limit, un
   expect(await refusal('b1')).toBe('quota_log')
   await store.events.remove('a1')
   for (const id of ['a2', 'b1']) expect(await refusal(id)).toBeUndefined()
+})
+
+// Checked: only the conversation itself was counted, and a program in it could store any number of megabytes.
+it('counts the log of a program that runs in the conversation', async () => {
+  const { fill, refusal } = await open()
+  const [, log = ''] = chatLogIds(['a1'])
+  for (let i = 0; i < 2; i++) await fill(log, 0.6 * MB)
+  expect(await refusal('a1')).toBe('quota_session_log')
+  await fill('a2', 0.9 * MB)
+  expect(await refusal('a2')).toBe('quota_owner_log')
 })
 
 it('refuses new work by size of the files, and sessions by their number', async () => {

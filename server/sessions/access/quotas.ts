@@ -2,6 +2,7 @@
  * Limits for the stored files, conversations and sessions of one owner and of all owners together. They are checked before new
  * work. Finished work is kept, so a total may exceed its limit by what one call adds. Deleting sessions frees space.
  */
+import { chatLogIds } from '../../code/run-log.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { CheckpointStore } from '../../storage/checkpoint-store.ts'
 import type { EventLog } from '../../storage/event-log.ts'
@@ -76,9 +77,9 @@ export class Quotas {
     const { access, events } = this.#deps
     const { MAX_SESSION_LOG_MB: sessionLogMb, MAX_OWNER_LOG_MB: ownerLogMb, MAX_LOG_MB: logMb } = this.#limits
     const { MAX_OWNER_FILES_MB: ownerFilesMb, MAX_FILES_MB: filesMb } = this.#limits
-    if ((await events.bytes([sessionId])) >= sessionLogMb * MB) throw sessionLogFull(sessionLogMb)
+    if ((await events.bytes(chatLogIds([sessionId]))) >= sessionLogMb * MB) throw sessionLogFull(sessionLogMb)
     const own = await access.siblings(sessionId)
-    if ((await events.bytes(own)) >= ownerLogMb * MB) throw ownerFull('log', 'conversations', ownerLogMb)
+    if ((await events.bytes(chatLogIds(own))) >= ownerLogMb * MB) throw ownerFull('log', 'conversations', ownerLogMb)
     if (await this.#areFilesFull(ownerFilesMb, OWNER_MAX_AGE_MS, own)) throw ownerFull('files', 'files', ownerFilesMb)
     if ((await events.bytes()) >= logMb * MB) throw allFull('log', 'conversations', 'MAX_LOG_MB')
     if (await this.#areFilesFull(filesMb, ALL_MAX_AGE_MS)) throw allFull('files', 'files', 'MAX_FILES_MB')

@@ -3,6 +3,7 @@ import { callsOfProgram, PROGRAMS } from '../../../../contract/programs.ts'
 import type { CallEntry } from '../../../../contract/transcript.ts'
 import type { ToolSource } from '../../../calls/tool-source.ts'
 import { localRealm } from '../../../code/local-realm.fixture.ts'
+import { AppError } from '../../../lib/errors.ts'
 import type { StepEvent } from '../../../models/port.ts'
 import { createPolicy } from '../../../policy/approval-policy.ts'
 import { called, type FakeChat, type FakeChatOptions, fakeChat, said } from '../fake-chat.ts'
@@ -224,4 +225,18 @@ describe('who is asked in a chat', () => {
       await direct.chat.cancel('s1').catch(() => {})
     }
   )
+})
+
+// Checked: without the limit, the program makes all 400 calls.
+it('ends a program that goes on storing when the conversation has reached its limit', async () => {
+  let checks = 0
+  const full = new AppError('unavailable', 'quota_session_log', 'This conversation has reached its limit.')
+  const checkQuota = async () => {
+    if (++checks > 5) throw full
+  }
+  const code = `const x = 'x'.repeat(900_000); for (let n = 0; n < 400; n++) await tools.crm.nothing({ n, x }).catch(() => {})`
+  const chat = await start(code, { checkQuota })
+  const { data } = await chat.until('tool:result', ({ callId }) => callId === 'prog')
+  expect(data).toMatchObject({ isError: true, content: [{ text: full.message }] })
+  expect(checks).toBeLessThan(40)
 })

@@ -9,6 +9,7 @@ import { type CallEntry, callOf } from '../../../../contract/transcript.ts'
 import { CODE_LIMITS } from '../../../../workspace-server/code/code-protocol.ts'
 import { type AttemptEnd, RunAttempt } from '../../../code/run-attempt.ts'
 import { chatRunId, RunLog, type RunState } from '../../../code/run-log.ts'
+import { limitedLog } from '../../../code/run-quota.ts'
 import { AppError, isAppError, messageOf } from '../../../lib/errors.ts'
 import type { NewEvent } from '../../../storage/event-log.ts'
 import { isOwnershipError } from '../../sandboxes/ownership-error.ts'
@@ -82,8 +83,9 @@ function withdrawn(call: CallEntry): NewEvent {
 }
 
 /** The log of this run. One of an earlier program is of no use any more. */
-async function openLog({ deps: { events }, sessionId }: ProgramInput, { call }: RunInput): Promise<RunLog> {
+async function openLog({ deps, sessionId }: ProgramInput, { call }: RunInput): Promise<RunLog> {
   const runId = chatRunId(sessionId)
+  const events = limitedLog(deps.events, () => deps.checkQuota(sessionId).then(() => undefined, asAppError))
   const known = await RunLog.load(events, runId).catch((error: unknown) => {
     if (isAppError(error, 'unknown_run')) return undefined
     throw error
@@ -98,6 +100,11 @@ async function openLog({ deps: { events }, sessionId }: ProgramInput, { call }: 
   const hash = createHash('sha256').update(code).digest('hex')
   const program = { code, hash, seed: randomInt(2 ** 32), startedAt: Date.now(), timeoutMs, callId: call.callId }
   return RunLog.create(events, runId, program)
+}
+
+function asAppError(error: unknown): AppError {
+  if (isAppError(error)) return error
+  throw error
 }
 
 /** Returns when the run has ended, or waits for a person. */
