@@ -60,8 +60,8 @@ class World {
     return cards.length
   }
 
-  attempt(log: RunLog, kill?: AbortSignal, openRealm = async () => localRealm()): Promise<AttemptEnd> {
-    const options = { lingerMs: 5, pollMs: 2, expiresAt: Date.now() + 60_000, logger: silentLogger }
+  attempt(log: RunLog, kill?: AbortSignal, openRealm = async () => localRealm(), lingerMs = 5): Promise<AttemptEnd> {
+    const options = { lingerMs, pollMs: 2, expiresAt: Date.now() + 60_000, logger: silentLogger }
     const silent = { onProgress: () => {}, onWaiting: () => {}, onReleased: () => {} }
     const { calls, inbox } = this
     return new RunAttempt({ log, openRealm, calls, inbox, ...options, ...silent }).run(
@@ -235,4 +235,20 @@ for (let n = 0; n < 600; n++) await tools.crm.list().catch((error) => errors.add
   const slow = { ...program('await new Promise((done) => setTimeout(done, 60_000))'), timeoutMs: 50 }
   await world.attempt(await RunLog.create(world.events, 't', slow))
   expect((await RunLog.load(world.events, 't')).state.end).toMatchObject({ code: 'code_timeout' })
+})
+
+// Checked: if the time goes on while a person is waited for, the run ends with `code_timeout`.
+it('does not count the time in which only a person is waited for, but counts the program', async () => {
+  const world = new World()
+  const waiting = await RunLog.create(world.events, 'w', {
+    ...program('await tools.mail.send({ to: "a" })'),
+    timeoutMs: 3000
+  })
+  expect(await world.attempt(waiting, undefined, undefined, 3200)).toBe('waiting')
+  const slow = await RunLog.create(world.events, 's', {
+    ...program('await new Promise((done) => setTimeout(done, 60_000))'),
+    timeoutMs: 100
+  })
+  expect(await world.attempt(slow)).toBe('ended')
+  expect(slow.state.end).toMatchObject({ code: 'code_timeout' })
 })

@@ -8,6 +8,7 @@ import { CODE_LIMITS } from '../../workspace-server/code/code-protocol.ts'
 import { AppError, isAppError } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import { withDeadline } from '../lib/waiting/deadline.ts'
+import { PausableTimer } from '../lib/waiting/pausable-timer.ts'
 import { StartGate } from '../lib/waiting/start-gate.ts'
 import { wireError } from '../lib/web/wire-error.ts'
 import type { ApprovalInbox } from '../policy/approval-inbox.ts'
@@ -60,20 +61,22 @@ export class RunAttempt {
   #lines: string[] = []
   #replayedLines = 0
   #linger: NodeJS.Timeout | undefined
+  /** The time of the program. Waiting for a sandbox or a person does not count. */
+  readonly #clock: PausableTimer
   #isPolling = false
   #resultChars = 0
 
   constructor(options: AttemptOptions) {
     this.#options = options
     this.#log = options.log
+    const { timeoutMs = 0 } = this.#log.state.program ?? {}
+    this.#clock = new PausableTimer(timeoutMs, () => this.#timeout(timeoutMs))
   }
 
   async run(signal: AbortSignal): Promise<AttemptEnd> {
     const stopped = () => this.#finish('stopped')
     if (signal.aborted) return 'stopped'
     signal.addEventListener('abort', stopped, { once: true })
-    const timeoutMs = this.#log.state.program?.timeoutMs ?? 0
-    const timer = setTimeout(() => this.#timeout(timeoutMs), timeoutMs)
     let realm: RealmProcess | undefined
     try {
       const opening = this.#options.openRealm(AbortSignal.any([signal, this.#stop.signal]))
@@ -90,7 +93,7 @@ export class RunAttempt {
       if (error instanceof LostRun) return 'lost'
       throw error
     } finally {
-      clearTimeout(timer)
+      this.#clock.pause()
       clearTimeout(this.#linger)
       signal.removeEventListener('abort', stopped)
       this.#stop.abort()
@@ -114,6 +117,7 @@ export class RunAttempt {
     if (state.runtime === undefined) await this.#append([{ type: 'run:runtime', data: { runtime } }], ['runtime'])
     if (state.runtime !== runtime) return this.#endRun(changedRuntime(state.runtime ?? '', runtime))
     const { code = '', seed = 0, startedAt = 0 } = state.program ?? {}
+    this.#clock.resume()
     channel.run({ code, seed, now: startedAt })
     for (const n of state.order) this.#answer(n)
   }
@@ -266,7 +270,10 @@ export class RunAttempt {
     const states = [...this.#open.values()]
     const isWaiting = states.length > 0 && states.every((state) => state === 'asked')
     clearTimeout(this.#linger)
-    if (isWaiting) this.#linger = setTimeout(() => this.#finish('waiting'), this.#options.lingerMs)
+    if (isWaiting) {
+      this.#clock.pause()
+      this.#linger = setTimeout(() => this.#finish('waiting'), this.#options.lingerMs)
+    } else if (!this.#stop.signal.aborted) this.#clock.resume()
     this.#options.onWaiting(isWaiting)
   }
 
