@@ -4,6 +4,7 @@ import { doctorCommand } from './cli/doctor/doctor.ts'
 import { embeddingsCommand } from './cli/embeddings.ts'
 import { engineProxyCommand } from './cli/engine-proxy.ts'
 import { gatewayCommand } from './cli/gateway.ts'
+import { migrateCommand } from './cli/migrate.ts'
 import { restoreCommand } from './cli/restore.ts'
 import { runCli } from './cli/run-cli.ts'
 import { serveCommand } from './cli/serve.ts'
@@ -17,6 +18,7 @@ process.exitCode = await runCli(process.argv.slice(2), [
   embeddingsCommand,
   backupCommand,
   restoreCommand,
+  migrateCommand,
   doctorCommand,
   engineProxyCommand
 ])

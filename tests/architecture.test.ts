@@ -28,7 +28,7 @@ const RANKS: string[][] = [
 const INSIDE: Record<string, string[][]> = {
   'server/cli': [['server/cli/doctor', 'server/cli/servers'], ['server/cli/*']],
   'server/app': [
-    ['server/app/app.ts'],
+    ['server/app/app.ts', 'server/app/migration'],
     ['server/app/core.ts'],
     ['server/app/app-lifecycle.ts'],
     ['server/app/app-metrics.ts'],
@@ -96,7 +96,7 @@ const INSIDE: Record<string, string[][]> = {
     ['server/models/*']
   ],
   'server/storage': [
-    ['server/storage/object-checkpoints'],
+    ['server/storage/object-checkpoints', 'server/storage/migrate'],
     ['server/storage/checkpoints', 'server/storage/embedded', 'server/storage/redis', 'server/storage/objects'],
     ['server/storage/backup', 'server/storage/*']
   ],

@@ -29,6 +29,6 @@ export async function removeRestored(dataDir: string): Promise<void> {
 }
 
 export function restoreUnfinished(where: string): AppError {
-  const message = `The restore to ${where} is incomplete. If it no longer runs, run "mcp-orchestrator restore" again: it replaces what is there.`
+  const message = `The restore to ${where} is incomplete. If it no longer runs, run "mcp-orchestrator restore" (or "migrate") again: it replaces what is there.`
   return new AppError('conflict', 'restore_unfinished', message)
 }

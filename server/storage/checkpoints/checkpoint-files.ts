@@ -114,7 +114,8 @@ async function lastUsed(folder: string): Promise<number> {
   return Math.max(...times)
 }
 
-function folderName(sessionId: string): string {
+/** The name of a session's folder. */
+export function folderName(sessionId: string): string {
   // UTF-16 keeps ids with different lone surrogates apart.
   return createHash('sha256').update(Buffer.from(sessionId, 'utf16le')).digest('hex')
 }

@@ -9,6 +9,7 @@ import { claimBucket, readMarker } from './claim-bucket.ts'
 import { Collector, type CollectorDeps } from './collector.ts'
 import { ObjectCache } from './object-cache.ts'
 import type { ObjectDeps } from './object-checkpoint.ts'
+import { parseName, sessionFolder } from './object-names.ts'
 import { openObjectCheckpoints } from './open-object-checkpoints.ts'
 
 export interface BucketOptions extends Omit<S3Options, 'bucket' | 'report'> {
@@ -42,6 +43,19 @@ export class Bucket {
   /** Throws `wrong_bucket` if these files belong to another store, unless the operator has confirmed that they are ours. */
   claim({ sessions }: Pick<Store, 'sessions'>, isAccepted: boolean): Promise<void> {
     return claimBucket(this.objects, this.prefix, sessions, isAccepted)
+  }
+
+  /** The hashes of the contents that the conversation of a session names. */
+  async contentHashes(sessionId: string): Promise<string[]> {
+    const folder = sessionFolder(this.prefix, sessionId)
+    const hashes = new Set<string>()
+    for (let from: string | undefined; ; ) {
+      const { found, next } = await this.objects.list(folder, from)
+      const names = found.map(({ key }) => parseName(key.slice(folder.length)))
+      for (const name of names) if (name?.kind === 'content') hashes.add(name.hash)
+      from = next
+      if (from === undefined) return [...hashes]
+    }
   }
 
   openCheckpoints(

@@ -25,6 +25,8 @@ export interface RedisStoreOptions {
   /** The deployment's name, which is part of all keys. */
   deployment?: string | undefined
   keyPrefix?: string
+  /** For the command that restores or moves the data itself. */
+  isRestoring?: boolean
   /** The deployment's id from the data folder, if it has one; an emptied Redis gets it back. */
   deploymentId?: string | undefined
 }
@@ -34,7 +36,8 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
   const { deployment = DEFAULT_DEPLOYMENT } = options
   try {
     const unfinished = await unfinishedRestore(client, deploymentPrefix(deployment))
-    if (unfinished !== undefined) throw restoreUnfinished(`the deployment "${deployment}" in Redis and ${unfinished}`)
+    if (unfinished !== undefined && !options.isRestoring)
+      throw restoreUnfinished(`the deployment "${deployment}" in Redis and ${unfinished}`)
     await migrateKeys(client, deployment, options.logger)
   } catch (error) {
     await client.close()

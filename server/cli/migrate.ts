@@ -1,0 +1,45 @@
+/** `migrate` moves an installation to another store while it is stopped. */
+import { resolve } from 'node:path'
+import { loadSettings } from '../config/load-settings.ts'
+import type { Settings } from '../config/settings.ts'
+import { AppError } from '../lib/errors.ts'
+import { readSmallFile } from '../lib/files/read-small-file.ts'
+import { createLogger } from '../lib/logger.ts'
+import type { Command, CommandInput } from './command.ts'
+
+const MAX_FILE_BYTES = 1024 * 1024
+
+export const migrateCommand: Command = {
+  name: 'migrate',
+  summary: 'move a stopped installation: folder or bucket, SQLite or Redis',
+  flags: {
+    from: { type: 'string', help: 'file with the settings of the installation as it is, like .env' },
+    to: { type: 'string', help: 'file with the settings of the installation as it shall be' },
+    'dry-run': { type: 'boolean', help: 'check both sides and count, but write nothing' }
+  },
+  mainSettings: [],
+  ignoresDotenv: true,
+  async run(_settings, { words, flags }) {
+    if (words.length > 0) throw usage('migrate takes no words')
+    const [from, to] = [readSide(flags, 'from'), readSide(flags, 'to')]
+    const { migrate } = await import('../app/migration/migrate.ts')
+    const isDryRun = flags['dry-run'] === true
+    await migrate({ from, to, isDryRun, say, logger: createLogger('silent') })
+    return 0
+  }
+}
+
+/** Only the file counts: the environment can't be right for both sides. */
+function readSide(flags: CommandInput['flags'], side: 'from' | 'to'): Settings {
+  const file = flags[side]
+  if (typeof file !== 'string' || file === '') throw usage(`--${side} must name a file with settings`)
+  return loadSettings({ env: {}, dotenv: readSmallFile(resolve(file), MAX_FILE_BYTES) })
+}
+
+function usage(problem: string): AppError {
+  return new AppError('invalid', 'usage', `${problem}. See mcp-orchestrator migrate --help.`)
+}
+
+function say(text: string): void {
+  process.stderr.write(`${text}\n`)
+}
