@@ -39,6 +39,7 @@ const INSIDE: Record<string, string[][]> = {
     ['server/app/shared-parts.ts', 'server/app/app-models.ts', 'server/app/our-places.ts'],
     [
       'server/app/app-audit.ts',
+      'server/app/bucket-watch.ts',
       'server/app/open-store.ts',
       'server/app/open-logins.ts',
       'server/app/open-checkpoints.ts',

@@ -20,8 +20,8 @@ import { readDeploymentId } from '../storage/deployment-file.ts'
 import { lockDataDir } from '../storage/embedded/data-dir-lock.ts'
 import { observedCheckpoints, observedStore } from '../storage/observed-store.ts'
 import type { Patience } from '../storage/redis/redis-client.ts'
-import { SaveWatch } from './app-health.ts'
 import { prepareEngine } from './app-lifecycle.ts'
+import { BucketWatch } from './bucket-watch.ts'
 import { CollectorRounds } from './collector-rounds.ts'
 import { dataPaths } from './data-paths.ts'
 import { openBucket, openCheckpoints } from './open-checkpoints.ts'
@@ -65,7 +65,7 @@ async function openStorage(
   settings: Settings,
   logger: Logger,
   overrides: CoreOverrides,
-  report: ReturnType<SaveWatch['before']>
+  report: ReturnType<BucketWatch['before']>
 ) {
   const { root: dataDir } = dataPaths(settings.DATA_DIR)
   const file = await deploymentFileOf(settings)
@@ -91,7 +91,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
   // Instances that share a Redis share the folder too; the embedded store serves one.
   const lock = settings.REDIS_URL ? undefined : lockDataDir(dataDir)
   const { observer, instanceId = randomUUID() } = overrides
-  const saves = new SaveWatch()
+  const saves = new BucketWatch()
   const report = saves.before(observer?.stored)
   const { store, checkpoints, bucket } = await openStorage(settings, logger, overrides, report)
   const engine = observed(overrides.engine ?? openEngine(settings, logger), observer?.engine ?? (() => {}))

@@ -10,6 +10,11 @@ import { withDeadline } from '../lib/waiting/deadline.ts'
 /** Resolves to details, or throws the reason why this part does not work. */
 export type HealthCheck = () => Promise<string>
 
+interface Background {
+  start(): void
+  stop(): void
+}
+
 export interface PartHealth {
   ok: boolean
   detail: string
@@ -28,19 +33,23 @@ const LOOK_EVERY_MS = 15_000
 export class Readiness {
   readonly #checks: Record<string, HealthCheck>
   readonly #logger: Logger
+  readonly #background: Background | undefined
   readonly #failing = new Set<string>()
   readonly #outages = new Map<string, number>()
   #hasBeenReady = false
   #last: { health: Promise<Health>; at: number; isOver: boolean } | undefined
   #timer: NodeJS.Timeout | undefined
 
-  constructor(checks: Record<string, HealthCheck>, logger: Logger) {
+  /** `background` looks at a part on its own while this runs. */
+  constructor(checks: Record<string, HealthCheck>, logger: Logger, background?: Background) {
     this.#checks = checks
     this.#logger = logger
+    this.#background = background
   }
 
   /** Starts regular checks, which end before the parts are closed. */
   start(isClosing: () => boolean): void {
+    this.#background?.start()
     this.#timer = setInterval(() => {
       if (!isClosing()) void this.look()
     }, LOOK_EVERY_MS).unref()
@@ -48,6 +57,7 @@ export class Readiness {
 
   stop(): void {
     clearInterval(this.#timer)
+    this.#background?.stop()
   }
 
   parts(): string[] {

@@ -23,7 +23,7 @@ const NO_FORK = new Set(['too_many_sessions', 'too_many_sandboxes_of_owner', 'fo
 
 /** Runs a call in a fork. If that is impossible, the call waits for approval as in the mode `ask`. No events if the turn was stopped. */
 export async function previewCall(
-  { toolbox, checkQuota }: ChatDeps,
+  { toolbox, checkQuota, logger }: ChatDeps,
   hold: HeldSession,
   input: RunInput
 ): Promise<NewEvent[]> {
@@ -39,6 +39,7 @@ export async function previewCall(
     if (isOwnershipError(error)) throw error
     if (signal.aborted) return []
     const { code, message } = isAppError(error) ? error : { code: 'internal', message: messageOf(error) }
+    logger.warn({ sessionId, callId, code, err: error }, `A call got no fork: ${message}`)
     const data = { callId, code, reason: message.slice(0, MAX_REASON) }
     return [{ type: 'tool:preview_refused', data, key: onceKey('previewed', callId, timesAsked(call)) }]
   }

@@ -44,6 +44,8 @@ export interface S3Options {
   report?: (operation: Operation) => void
 }
 
+/** A probe must answer soon, also while the bucket does not. */
+const PROBE_LIMITS: RequestLimits = { attemptMs: 3000, totalMs: 3000 }
 const PART_BYTES = 8 * 1024 * 1024
 const PARTS_AT_ONCE = 3
 const SENT_AT_ONCE = 8
@@ -138,7 +140,7 @@ export class S3ObjectStore implements ObjectStore {
 
   async probe(): Promise<void> {
     const command = new HeadBucketCommand({ Bucket: this.#bucket })
-    await this.#run('answer', 0, (abortSignal) => this.#client.send(command, { abortSignal }))
+    await this.#run('answer', 0, (abortSignal) => this.#client.send(command, { abortSignal }), PROBE_LIMITS)
   }
 
   close(): void {
@@ -224,7 +226,7 @@ export class S3ObjectStore implements ObjectStore {
     }
   }
 
-  #run<T>(what: string, bytes: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  #run<T>(what: string, bytes: number, work: (signal: AbortSignal) => Promise<T>, limits = this.#limits): Promise<T> {
     const attempt = async (signal: AbortSignal) => {
       const startedAt = performance.now()
       try {
@@ -236,7 +238,7 @@ export class S3ObjectStore implements ObjectStore {
         throw error
       }
     }
-    return retried({ what, bytes, limits: this.#limits, verdict: verdictOf, attempt })
+    return retried({ what, bytes, limits, verdict: verdictOf, attempt })
   }
 
   /** The client learns how far our clock is off from the answers. */

@@ -1,0 +1,104 @@
+/**
+ * Knows whether the bucket can be used, so that `/readyz` answers at once: it looks every few seconds in the background, at once when a
+ * request fails, and writes a small object if anything has failed before. One session that can't be saved proves nothing about the bucket.
+ */
+import { AppError, isAppError, messageOf } from '../lib/errors.ts'
+import type { Operation } from '../lib/observed.ts'
+import { withDeadline } from '../lib/waiting/deadline.ts'
+import { contentOf, type ObjectStore } from '../storage/objects/object-store.ts'
+
+const CALM_EVERY_MS = 5000
+const FAILING_EVERY_MS = 1000
+const LOOK_WITHIN_MS = 6000
+const PROBE = 'write-probe'
+
+type Report = (part: string, operation: Operation) => void
+
+export interface WatchedBucket {
+  objects: Pick<ObjectStore, 'probe' | 'put'>
+  prefix: string
+}
+
+export class BucketWatch {
+  #bucket: WatchedBucket | undefined
+  #check: () => Promise<void> = async () => {}
+  #failure: { error: unknown } | undefined
+  /** Something has failed, and no write has succeeded since. */
+  #isDoubtful = false
+  /** The error of the last request that failed. */
+  #lastError: unknown
+  #looking: Promise<void> | undefined
+  #timer: NodeJS.Timeout | undefined
+  #isStarted = false
+
+  /** Notices failed requests, and passes each operation on. */
+  before(report: Report = () => {}): Report {
+    return (part, operation) => {
+      if (part === 'objects' && operation.error !== undefined) this.#doubt(operation.error)
+      report(part, operation)
+    }
+  }
+
+  /** `check` throws why the bucket must not be used even though it answers. */
+  watch(bucket: WatchedBucket, check: () => Promise<void>): this {
+    this.#bucket = bucket
+    this.#check = check
+    return this
+  }
+
+  start(): void {
+    this.#isStarted = true
+    void this.#look()
+  }
+
+  stop(): void {
+    this.#isStarted = false
+    clearTimeout(this.#timer)
+  }
+
+  /** Throws the reason of the last look, without waiting for another one. */
+  async check(): Promise<string> {
+    if (!this.#isStarted) await this.#look()
+    if (this.#failure) throw this.#failure.error
+    return 'saved'
+  }
+
+  #doubt(why: unknown): void {
+    this.#lastError = why
+    if (this.#isDoubtful) return
+    this.#isDoubtful = true
+    if (this.#isStarted) void this.#look()
+  }
+
+  #look(): Promise<void> {
+    clearTimeout(this.#timer)
+    this.#looking ??= this.#lookOnce().finally(() => {
+      this.#looking = undefined
+      if (!this.#isStarted) return
+      const waitMs = this.#failure || this.#isDoubtful ? FAILING_EVERY_MS : CALM_EVERY_MS
+      this.#timer = setTimeout(() => void this.#look(), waitMs).unref()
+    })
+    return this.#looking
+  }
+
+  async #lookOnce(): Promise<void> {
+    const wasDoubtful = this.#isDoubtful
+    try {
+      await withDeadline({ what: 'the bucket', ms: LOOK_WITHIN_MS }, async () => {
+        const { objects, prefix } = this.#bucket ?? {}
+        await objects?.probe()
+        await this.#check()
+        if (wasDoubtful) await objects?.put(prefix + PROBE, contentOf(Buffer.from('ok')))
+      })
+      if (wasDoubtful) this.#isDoubtful = false
+      this.#failure = undefined
+    } catch (error) {
+      this.#failure = { error: isAppError(error, 'deadline_exceeded') ? tooSlow(this.#lastError ?? error) : error }
+      this.#isDoubtful = true
+    }
+  }
+}
+
+function tooSlow(why: unknown): AppError {
+  return new AppError('unavailable', 'objects_unavailable', `The bucket did not answer in time (${messageOf(why)}).`)
+}
