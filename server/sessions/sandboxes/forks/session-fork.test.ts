@@ -60,6 +60,28 @@ it('tells of what a call made in the fork that can not be kept', async () => {
   ])
 })
 
+// Checked: if the fork is kept, its second call still finds the file that can't be read.
+it('opens another fork after a decision if something was left out of the change set', async () => {
+  const { changes } = FakeConnection.prototype
+  const skipped = [{ path: 'secret', reason: 'Its permissions do not allow reading it.' }]
+  vi.spyOn(FakeConnection.prototype, 'changes').mockImplementation(async function (this: FakeConnection) {
+    const found = await changes.call(this)
+    return found.put.some(({ path }) => path === 'a.txt' || path === 'own') ? { ...found, skipped } : found
+  })
+  await keep('one', await preview('one', 'a.txt'))
+  const first = containers()[1]?.id
+  const two = await preview('two', 'b.txt')
+  await vi.waitFor(() => expect(containers().map(({ id }) => id)).not.toContain(first))
+  expect(forkFiles()).toEqual({ 'a.txt': 'one', 'b.txt': 'two' })
+  const second = containers()[1]?.id
+  await keep('two', two)
+  // It appears only when the fork is brought up to date.
+  await change((files) => void files.set('c.txt', 'upload'))
+  containers()[1]?.files.set('own', 'of a process that still runs in the fork')
+  await preview('three', 'd.txt')
+  await vi.waitFor(() => expect(containers().map(({ id }) => id)).not.toContain(second))
+})
+
 // Seen before: the second call was run beside what the first one had left running, and its changes were shown with the second.
 it('ends what a call has left running before the fork serves another call', async () => {
   const { callTool } = FakeConnection.prototype

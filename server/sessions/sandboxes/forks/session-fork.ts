@@ -29,6 +29,9 @@ export class Fork {
   readonly #files: WorkspaceFiles
   /** Whether a call may have left processes running, which may have changed files since. */
   #mayRun = false
+  /** Whether it has something that is in no change set, because it can't be read or stored. */
+  #hasUndecided = false
+  #isSettled = false
   /** Since the last call. Resolves to false if something of earlier calls is left outside of the files. */
   #tidied: Promise<boolean> | undefined = Promise.resolve(true)
 
@@ -59,6 +62,7 @@ export class Fork {
   /** Its changes are in the workspace now. Processes and temporary files of its calls are not, so they end here. */
   settle(): void {
     this.entries.settle()
+    this.#isSettled = true
     void this.#tidy()
   }
 
@@ -69,14 +73,22 @@ export class Fork {
 
   /** Everything that it has changed. The content is in the checkpoint, and is lost unless the next commit names it. */
   async diff(): Promise<{ changes: StoredChange[]; skipped: ChangesResult['skipped'] }> {
-    const skipped = await this.#files.sync()
+    const skipped = await this.#sync()
     return { changes: this.entries.changes, skipped }
+  }
+
+  async #sync(): Promise<ChangesResult['skipped']> {
+    const skipped = await this.#files.sync()
+    this.#hasUndecided ||= skipped.length > 0
+    return skipped
   }
 
   /** Whether nothing that waits for a decision would be mixed with this wish. */
   mayServe({ epoch, purpose }: ForkWish): boolean {
     const { connection, entries } = this
     if (!connection.isOpen || connection.isTampered || this.epoch !== epoch) return false
+    const isForAnother = this.#isSettled || this.purpose !== purpose
+    if (isForAnother && this.#hasUndecided) return false
     return this.purpose === purpose || entries.changes.length === 0
   }
 
@@ -89,7 +101,9 @@ export class Fork {
     if (isForAnother) this.#mayRun = false
     if (isAsItWas && this.entries.isBasedOn(checkpoint().entries)) return 0
     // Processes that still run in the fork, or ran until now, may have written since.
-    await this.#files.sync()
+    await this.#sync()
+    if (isForAnother && this.#hasUndecided)
+      throw new AppError('unavailable', 'fork_failed', 'The fork has files that nobody could decide about.')
     const has = this.entries.entries
     this.entries.rebase(changes)
     const different = this.entries.differenceFrom(has)
