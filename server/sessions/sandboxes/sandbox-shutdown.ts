@@ -2,6 +2,7 @@
  * Ends the sandboxes of an instance that shuts down: saves their files, unsaved changes first, and then removes the containers.
  * Invariant: a container is removed only after its files were saved; the others are left for the next start to save.
  */
+import { setTimeout as delay } from 'node:timers/promises'
 import { messageOf } from '../../lib/errors.ts'
 import { withDeadline } from '../../lib/waiting/deadline.ts'
 import type { ContainerSummary } from '../../sandbox/port.ts'
@@ -14,6 +15,7 @@ import type { SessionsDeps } from './session-options.ts'
 const AT_ONCE = 8
 /** How long the engine may take at the end to list what is left. */
 const LIST_MS = 2000
+const LIST_AGAIN_MS = 50
 
 export interface SandboxShutdownOptions {
   deps: SessionsDeps
@@ -38,6 +40,8 @@ export class SandboxShutdown {
   readonly #saved: SavedSandbox[] = []
   readonly #savedSessions = new Set<string>()
   #left: number | undefined
+  /** Sessions and containers whose reason is in the log. */
+  readonly #told = new Set<string>()
 
   constructor(options: SandboxShutdownOptions) {
     this.#options = options
@@ -86,14 +90,46 @@ export class SandboxShutdown {
     const open = new Set(bound.map(({ sessionId }) => sessionId))
     // Saved in another way, for example by the janitor.
     for (const sessionId of this.#unsaved) if (!open.has(sessionId)) this.note(sessionId)
-    const listing = withDeadline({ what: 'the list of containers', ms: LIST_MS }, () => deps.engine.list(deployment()))
-    const listed = await listing.catch(() => undefined)
-    const left = leftBehind(bound, others, own.ids, listed)
+    const list = () =>
+      withDeadline({ what: 'the list of containers', ms: LIST_MS }, () => deps.engine.list(deployment()))
+    const known = { bound, others, own: own.ids, instanceId: deps.instanceId }
+    let listed: readonly ContainerSummary[] | undefined = await list().catch(() => undefined)
+    const unneeded = unbound(known, listed)
+    if (unneeded.length > 0) {
+      await Promise.all(unneeded.map((containerId) => this.#remove({ containerId })))
+      listed = await this.#listWithout(unneeded, list)
+    }
+    const left = leftBehind(known, listed)
     this.#left = left.size
+    this.#tellLeft(left, bound)
     // Other instances save a sandbox that they can still reach.
     if (listed && others.size > 0) return
     for (const { sessionId, containerId } of bound) {
       if (containerId && left.has(containerId) && own.mayBeUnsaved(containerId)) this.#unsaved.add(sessionId)
+    }
+  }
+
+  /** The engine lists a container until it is removed, also if it has been told to remove it. */
+  async #listWithout(
+    removed: readonly string[],
+    list: () => Promise<readonly ContainerSummary[]>
+  ): Promise<readonly ContainerSummary[] | undefined> {
+    const until = performance.now() + LIST_MS
+    for (;;) {
+      const listed = await list().catch(() => undefined)
+      const isOver = !listed?.some(({ id }) => removed.includes(id) && !this.#told.has(id))
+      if (isOver || performance.now() > until) return listed
+      await delay(LIST_AGAIN_MS)
+    }
+  }
+
+  #tellLeft(left: ReadonlySet<string>, bound: readonly SessionRecord[]): void {
+    for (const containerId of left) {
+      const sessionId = bound.find((record) => record.containerId === containerId)?.sessionId
+      if (this.#told.has(containerId) || this.#told.has(sessionId ?? '')) continue
+      const why =
+        sessionId === undefined ? 'the engine still lists it' : 'the files of its session were not saved in time'
+      this.#options.deps.logger.warn({ containerId, sessionId }, `A sandbox is left: ${why}.`)
     }
   }
 
@@ -104,15 +140,18 @@ export class SandboxShutdown {
       await session.locked(async () => {
         if (session.sandbox.state === 'none') return // it could not be opened
         const taken = await deps.store.acquire(sessionId, deps.instanceId, leaseMs)
-        // Another instance has the session, and so its container.
-        if (!taken.granted || taken.record.epoch !== session.epoch) {
+        // Another instance works in the session, and so has its container.
+        if (!taken.granted) {
           this.#unsaved.delete(sessionId)
           return session.sandbox.disconnect()
         }
+        // Another one had the session meanwhile, perhaps without its container: open that anew under our epoch.
+        if (taken.record.epoch !== session.epoch) await session.sandbox.disconnect()
         const containerId = await session.saveAndRelease(taken.record, () => this.note(sessionId))
         if (containerId) this.#saved.push({ sessionId, containerId })
       })
     } catch (error) {
+      this.#told.add(sessionId)
       deps.logger.warn({ sessionId }, `Left for the next start: ${messageOf(error)}`)
       await session.sandbox.disconnect()
       // Then neither the last try of this instance nor another instance has to wait for the lease to expire.
@@ -127,27 +166,41 @@ export class SandboxShutdown {
   }
 
   /** A container that can't be removed no longer belongs to a session, so the next start removes it. */
-  async #remove({ sessionId, containerId }: SavedSandbox): Promise<void> {
+  async #remove({ sessionId, containerId }: Partial<SavedSandbox> & { containerId: string }): Promise<void> {
     const { engine, logger } = this.#options.deps
     try {
       await engine.remove(containerId)
-      logger.info({ sessionId, containerId }, 'Sandbox recycled.')
+      if (sessionId !== undefined) logger.info({ sessionId, containerId }, 'Sandbox recycled.')
     } catch (error) {
+      this.#told.add(containerId)
       logger.warn({ containerId }, `A container is left to be removed by the next start: ${messageOf(error)}`)
     }
   }
 }
 
-/** The containers that remain of this instance and, if it is the last one, of the deployment. */
+interface Known {
+  bound: readonly SessionRecord[]
+  /** The other live instances. */
+  others: ReadonlySet<string>
+  own: ReadonlySet<string>
+  instanceId: string
+}
+
+/** The containers that remain of this instance and, if it is the last one, of the deployment. Others have those of their sessions. */
 function leftBehind(
-  bound: readonly SessionRecord[],
-  others: ReadonlySet<string>,
-  own: ReadonlySet<string>,
+  { bound, others, own, instanceId }: Known,
   listed: readonly ContainerSummary[] | undefined
 ): Set<string> {
   const taken = new Set(bound.filter(({ holder }) => holder !== null && others.has(holder)).map((r) => r.containerId))
   const known = listed?.map(({ id }) => id) ?? [...own, ...bound.flatMap(({ containerId }) => containerId ?? [])]
-  return new Set(known.filter((id) => !taken.has(id) && (others.size === 0 || own.has(id))))
+  const mine = new Set(listed?.flatMap(({ id, instance }) => (instance === instanceId ? [id] : [])))
+  return new Set(known.filter((id) => !taken.has(id) && (others.size === 0 || own.has(id) || mine.has(id))))
+}
+
+/** Containers of this instance that no session needs. */
+function unbound({ bound, instanceId }: Known, listed: readonly ContainerSummary[] = []): string[] {
+  const needed = new Set(bound.map(({ containerId }) => containerId))
+  return listed.flatMap(({ id, instance }) => (instance === instanceId && !needed.has(id) ? [id] : []))
 }
 
 /** Sandboxes that are still being opened come last, because they would delay the others. */
