@@ -30,7 +30,8 @@ export function openReadiness(examined: Examined, logger: Logger): Readiness {
     engine: async () => `Docker ${(await engine.status()).version}`,
     async store() {
       await probeStore(store.keyValues)
-      return `deployment ${await store.sessions.deploymentId()}`
+      const since = sessions.emptiedAt && `; it was emptied, as noticed at ${sessions.emptiedAt.toISOString()}`
+      return `deployment ${await store.sessions.deploymentId()}${since ?? ''}`
     },
     disk: () => probeFolder(dataDir, minFreeMb),
     // Whether this instance can save at all. A session that can't be saved is that session's error.
@@ -52,5 +53,5 @@ export function openReadiness(examined: Examined, logger: Logger): Readiness {
       throw new AppError('unavailable', 'image_missing', progress.current.message)
     }
   }
-  return new Readiness(checks, logger, bucket && saves.watch(bucket, async () => {}))
+  return new Readiness(checks, logger, bucket && saves)
 }

@@ -70,6 +70,7 @@ export function watchFigures(metrics: Metrics, watched: Watched): void {
     return connections ? serverFigures(gateway.registry().servers.keys(), connections) : []
   })
   feed.subscribe({
+    emptied: () => metrics.core.storeEmptied(),
     stored(_sessionId, events) {
       for (const event of events) {
         const { type, data } = event

@@ -1,7 +1,10 @@
 import { afterEach, expect, it } from 'vitest'
-import { AppError } from '../lib/errors.ts'
+import { claimBucket } from '../storage/object-checkpoints/claim-bucket.ts'
+import type { Bucket } from '../storage/object-checkpoints/open-bucket.ts'
 import { FakeObjectService, type FakeRequest } from '../storage/objects/fake-object-service.ts'
 import { S3ObjectStore } from '../storage/objects/s3-object-store.ts'
+import type { SessionStore } from '../storage/session-store.ts'
+import type { Store } from '../storage/store.ts'
 import { BucketWatch } from './bucket-watch.ts'
 
 const closing: (() => unknown)[] = []
@@ -10,7 +13,7 @@ afterEach(async () => {
 })
 
 /** A watch of the real client on a service that can misbehave. */
-async function open(check = async () => {}) {
+async function open(store = { deployment: 'd', origin: 'o' }) {
   const service = await new FakeObjectService().start()
   const watch = new BucketWatch()
   const report = watch.before()
@@ -19,7 +22,14 @@ async function open(check = async () => {}) {
     credentials: { accessKeyId: 'a', secretAccessKey: 's' },
     report: (operation) => report('objects', operation)
   })
-  watch.watch({ objects, prefix: 'p/' }, check).start()
+  const sessions = {
+    deploymentId: async () => store.deployment,
+    origin: async () => ({ id: store.origin, at: 0 })
+  } as SessionStore
+  const claim: Bucket['claim'] = (mine, isAccepted) => claimBucket(objects, 'p/', mine.sessions, isAccepted)
+  await claim({ sessions }, false)
+  watch.watch({ objects, prefix: 'p/', claim }, { sessions })
+  watch.start()
   closing.push(
     () => watch.stop(),
     () => objects.close(),
@@ -56,20 +66,29 @@ it('does not take a bucket for usable that can be read and not written, once a r
   await expect.poll(() => reasonOf(watch)).toContain('AccessDenied')
   service.fault = () => undefined
   await expect.poll(() => reasonOf(watch)).toBe('saved')
-  expect(service.keys()).toEqual(['p/write-probe'])
+  expect(service.keys()).toContain('p/write-probe')
 })
 
-it('does not use a bucket that answers and is not ours', async () => {
-  const { watch } = await open(async () => {
-    throw new AppError('conflict', 'wrong_bucket', 'It belongs to another store.')
-  })
-  await expect.poll(() => reasonOf(watch)).toBe('It belongs to another store.')
+// Seen to fail while the owner was only checked at startup: the new session's files were put beside the lost ones.
+it('takes no new session and is not ready after the store was emptied, until the operator confirms it', async () => {
+  const store = { deployment: 'd', origin: 'before' }
+  const { watch, objects } = await open(store)
+  await watch.checkOwner()
+  store.origin = 'after'
+  await expect(watch.checkOwner()).rejects.toMatchObject({ kind: 'unavailable', code: 'wrong_bucket' })
+  await expect(watch.checkOwner()).rejects.not.toThrow('CHECKPOINT_STORE')
+  await expect.poll(() => reasonOf(watch)).toContain('this one was emptied')
+  const mine = { deploymentId: async () => 'd', origin: async () => ({ id: 'after', at: 0 }) }
+  await claimBucket(objects, 'p/', mine, true)
+  await watch.checkOwner()
+  await expect.poll(() => reasonOf(watch)).toBe('saved')
 })
 
 it('answers from its last look while a look hangs', async () => {
   const watch = new BucketWatch()
   const never = () => new Promise<never>(() => {})
-  watch.watch({ objects: { probe: never, put: never }, prefix: '' }, async () => {}).start()
+  watch.watch({ objects: { probe: never, put: never }, prefix: '', claim: never }, {} as Store)
+  watch.start()
   closing.push(() => watch.stop())
   expect(await watch.check()).toBe('saved')
 })

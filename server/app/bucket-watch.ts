@@ -5,23 +5,28 @@
 import { AppError, isAppError, messageOf } from '../lib/errors.ts'
 import type { Operation } from '../lib/observed.ts'
 import { withDeadline } from '../lib/waiting/deadline.ts'
+import type { Bucket } from '../storage/object-checkpoints/open-bucket.ts'
 import { contentOf, type ObjectStore } from '../storage/objects/object-store.ts'
+import type { Store } from '../storage/store.ts'
 
 const CALM_EVERY_MS = 5000
 const FAILING_EVERY_MS = 1000
 const LOOK_WITHIN_MS = 6000
 const PROBE = 'write-probe'
+/** For people who open a session. Operators find the reason in the log and in `/readyz`. */
+const REFUSED = 'The server has lost its session data and takes no new sessions for now. Ask its operator.'
 
 type Report = (part: string, operation: Operation) => void
 
-export interface WatchedBucket {
-  objects: Pick<ObjectStore, 'probe' | 'put'>
-  prefix: string
-}
+type WatchedBucket = Pick<Bucket, 'prefix' | 'claim'> & { objects: Pick<ObjectStore, 'probe' | 'put'> }
+
+type WatchedStore = Pick<Store, 'sessions'>
 
 export class BucketWatch {
   #bucket: WatchedBucket | undefined
-  #check: () => Promise<void> = async () => {}
+  #store: WatchedStore | undefined
+  /** The origin of the store that the bucket's files belong to. */
+  #owner: string | undefined
   #failure: { error: unknown } | undefined
   /** Something has failed, and no write has succeeded since. */
   #isDoubtful = false
@@ -39,11 +44,31 @@ export class BucketWatch {
     }
   }
 
-  /** `check` throws why the bucket must not be used even though it answers. */
-  watch(bucket: WatchedBucket, check: () => Promise<void>): this {
+  watch(bucket: WatchedBucket, store: WatchedStore): void {
     this.#bucket = bucket
-    this.#check = check
-    return this
+    this.#store = store
+  }
+
+  /**
+   * Throws `wrong_bucket` if the store was emptied, or is another one: a restarted instance would refuse the bucket, so nobody may put
+   * new sessions there.
+   */
+  async checkOwner(): Promise<void> {
+    try {
+      await this.#checkOwner()
+    } catch (error) {
+      throw isAppError(error, 'wrong_bucket')
+        ? new AppError('unavailable', error.code, REFUSED, { cause: error })
+        : error
+    }
+  }
+
+  async #checkOwner(): Promise<void> {
+    if (!this.#bucket || !this.#store) return
+    const { id } = await this.#store.sessions.origin()
+    if (id === this.#owner) return
+    await this.#bucket.claim(this.#store, false)
+    this.#owner = id
   }
 
   start(): void {
@@ -87,7 +112,7 @@ export class BucketWatch {
       await withDeadline({ what: 'the bucket', ms: LOOK_WITHIN_MS }, async () => {
         const { objects, prefix } = this.#bucket ?? {}
         await objects?.probe()
-        await this.#check()
+        await this.#checkOwner()
         if (wasDoubtful) await objects?.put(prefix + PROBE, contentOf(Buffer.from('ok')))
       })
       if (wasDoubtful) this.#isDoubtful = false

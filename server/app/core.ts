@@ -10,7 +10,7 @@ import { ProgressBoard } from '../lib/waiting/progress-board.ts'
 import { createDockerEngine } from '../sandbox/docker/docker-engine.ts'
 import type { SandboxEngine } from '../sandbox/port.ts'
 import { Quotas } from '../sessions/access/quotas.ts'
-import { SessionAccess, sessionLost } from '../sessions/access/session-access.ts'
+import { SessionAccess } from '../sessions/access/session-access.ts'
 import { SessionFeed } from '../sessions/feed/session-feed.ts'
 import { SessionManager } from '../sessions/sandboxes/session-manager.ts'
 import { DEFAULT_SESSIONS_OPTIONS, type SessionsOptions } from '../sessions/sandboxes/session-options.ts'
@@ -20,6 +20,7 @@ import { readDeploymentId } from '../storage/deployment-file.ts'
 import { lockDataDir } from '../storage/embedded/data-dir-lock.ts'
 import { observedCheckpoints, observedStore } from '../storage/observed-store.ts'
 import type { Patience } from '../storage/redis/redis-client.ts'
+import { sessionLost } from '../storage/store-errors.ts'
 import { prepareEngine } from './app-lifecycle.ts'
 import { BucketWatch } from './bucket-watch.ts'
 import { CollectorRounds } from './collector-rounds.ts'
@@ -61,12 +62,8 @@ export interface CoreOverrides {
 }
 
 /** The store and the folder with the sessions' files, which must belong together. */
-async function openStorage(
-  settings: Settings,
-  logger: Logger,
-  overrides: CoreOverrides,
-  report: ReturnType<BucketWatch['before']>
-) {
+async function openStorage(settings: Settings, logger: Logger, overrides: CoreOverrides, saves: BucketWatch) {
+  const report = saves.before(overrides.observer?.stored)
   const { root: dataDir } = dataPaths(settings.DATA_DIR)
   const file = await deploymentFileOf(settings)
   const bucket = await openBucket(settings, logger, report)
@@ -79,6 +76,7 @@ async function openStorage(
     await bucket?.claim(store, overrides.acceptDataDir === true)
     const checkpoints = observedCheckpoints(openCheckpoints(settings, store, bucket, logger), report)
     await claimDataDir({ dataDir, file, offered, store, checkpoints, isAccepted })
+    if (bucket) saves.watch(bucket, store)
     return { store, checkpoints, bucket }
   } catch (error) {
     await store.close()
@@ -92,20 +90,21 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
   const lock = settings.REDIS_URL ? undefined : lockDataDir(dataDir)
   const { observer, instanceId = randomUUID() } = overrides
   const saves = new BucketWatch()
-  const report = saves.before(observer?.stored)
-  const { store, checkpoints, bucket } = await openStorage(settings, logger, overrides, report)
+  const { store, checkpoints, bucket } = await openStorage(settings, logger, overrides, saves)
   const engine = observed(overrides.engine ?? openEngine(settings, logger), observer?.engine ?? (() => {}))
   const feed = new SessionFeed((error) => logger.error({ err: error }, 'A listener of the feed failed.'))
-  const access = new SessionAccess(store.keyValues, settings, {
+  const access: SessionAccess = new SessionAccess(store.keyValues, settings, {
     async checkOpen(sessionId, { isCopy }) {
       if (!isCopy && (await checkpoints.has(sessionId))) throw sessionLost()
+      await saves.checkOwner()
       await quotas.checkOpen()
     },
+    isLost: () => sessions.isEmptied(),
     revoked: (sessionId) => feed.revoked(sessionId)
   })
   const stored = { access, events: store.events, checkpoints, store: store.sessions }
   const quotas: Quotas = new Quotas(stored, settings)
-  const sessions = new SessionManager(
+  const sessions: SessionManager = new SessionManager(
     {
       instanceId,
       engine,

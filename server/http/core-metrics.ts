@@ -26,6 +26,8 @@ export interface CoreObserver {
   modeChanged(mode: string): void
   /** Changes that a person accepted could not be put into the workspace or saved: they `wait`, or were `refused`. */
   changesFailed(outcome: 'wait' | 'refused'): void
+  /** The store turned out to have been emptied. */
+  storeEmptied(): void
   /** A fork was opened, or could not be. */
   forked(end: { ms: number; error?: unknown }): void
   /** A request that was answered with an error, at one of the faces. */
@@ -50,6 +52,7 @@ export function coreObserver(registry: Registry, prefix: string): CoreObserver {
   const { count, time } = meters(registry, prefix)
   const storeSeconds = time('store_seconds', 'Duration of store operations.', STORE_SECONDS, 'part')
   const storeErrors = count('store_errors_total', 'Store operations that failed.', 'part', 'operation', 'code')
+  const emptied = count('store_emptied_total', 'Times that the store lost its data, with all sessions.')
   const checkpointFailures = count('checkpoint_failures_total', 'Times that files could not be saved.', 'code')
   const objectBytes = count('object_bytes_total', 'Bytes that were sent to the bucket or read from it.', 'operation')
   const cacheUse = count('object_cache_total', 'Objects that were needed: hit or miss in the cache.', 'result')
@@ -92,6 +95,7 @@ export function coreObserver(registry: Registry, prefix: string): CoreObserver {
       if (name === 'create') sandboxFailures.inc({ code: codeOf(error) })
       engineErrors.inc({ operation: name, code: codeOf(error) })
     },
+    storeEmptied: () => emptied.inc(),
     modelStep({ provider, ms, inputTokens, cachedTokens, outputTokens, cost, currency, error }) {
       stepSeconds.observe({ provider }, ms / 1000)
       if (inputTokens) modelTokens.inc({ provider, direction: 'input' }, inputTokens)

@@ -68,6 +68,7 @@ it('counts failures below the faces, and not the answers that belong to the prot
   core.turnEnded('error')
   core.modeChanged('review')
   core.changesFailed('wait')
+  core.storeEmptied()
   core.forked({ ms: 20 })
   core.forked({ ms: 1, error: new AppError('unavailable', 'too_many_sessions', 'Full.') })
   core.refused('socket', 'too_fast')
@@ -86,6 +87,7 @@ it('counts failures below the faces, and not the answers that belong to the prot
     'fork_starts_total 1',
     'fork_start_seconds_count 1',
     'accepted_changes_failed_total{outcome="wait"} 1',
+    'store_emptied_total 1',
     'fork_refusals_total{code="too_many_sessions"} 1',
     'refusals_total{face="socket",code="too_fast"} 1',
     'refusals_total{face="http",code="too_fast",reason="wrong_tokens"} 1'

@@ -1,6 +1,6 @@
-import { SESSION_LOST } from '../sessions/access/session-access.ts'
 import type { SessionFeed } from '../sessions/feed/session-feed.ts'
 import { shownEvent } from '../sessions/feed/shown-transcript.ts'
+import { SESSION_LOST } from '../storage/store-errors.ts'
 import { ready } from './choose-model.ts'
 import { sessionRoom } from './news.ts'
 import type { Io, SocketServerOptions } from './socket-options.ts'

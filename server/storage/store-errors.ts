@@ -5,6 +5,13 @@ export function leaseLost(): AppError {
   return new AppError('conflict', 'lease_lost', message)
 }
 
+export const SESSION_LOST = 'The server lost its data, including this session. Start a new one.'
+
+/** For a session whose conversation and owner are gone, because the store was emptied. Nobody may get its files. */
+export function sessionLost(): AppError {
+  return new AppError('conflict', 'session_lost', SESSION_LOST)
+}
+
 export function storeUnavailable(message: string, cause?: unknown): AppError {
   return new AppError('unavailable', 'store_unavailable', message, { cause })
 }

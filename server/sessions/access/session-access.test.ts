@@ -98,6 +98,20 @@ describe('a session', () => {
     expect(await access.list('you')).toEqual([])
   })
 
+  // Seen to fail when a client whose session was lost was told that someone had deleted it.
+  it('is lost, not deleted, if the store does not know it because it was emptied', async () => {
+    let isEmptied = false
+    const hooks = { isLost: async () => isEmptied }
+    const limits = { MAX_OWNER_SESSIONS: 9, MAX_ADDRESS_SESSIONS: 9 }
+    const mine = new SessionAccess(store.keyValues, limits, hooks)
+    await mine.open('a', { owner: 'me' })
+    await mine.checkStillThere('a')
+    await mine.forget('a')
+    await expect(mine.checkStillThere('a')).rejects.toMatchObject({ code: 'unknown_session' })
+    isEmptied = true
+    await expect(mine.checkStillThere('a')).rejects.toMatchObject({ code: 'session_lost' })
+  })
+
   it.each(['', 'a b', '../x', 'a/b', 'x'.repeat(101), 'ü', 'a\n'])('has no id like %j', (id) => {
     expect(() => validSessionId(id)).toThrow(/session id/)
   })

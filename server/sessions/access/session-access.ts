@@ -7,6 +7,7 @@ import { headOf } from '../../lib/cut-text.ts'
 import { AppError } from '../../lib/errors.ts'
 import { plural } from '../../lib/plural.ts'
 import type { KeyValueStore } from '../../storage/key-value-store.ts'
+import { sessionLost } from '../../storage/store-errors.ts'
 import { metaOf, readMeta, type SessionMeta, type StoredMeta, type TitleBy } from './stored-meta.ts'
 
 export interface Proof {
@@ -18,7 +19,6 @@ export interface Proof {
 
 const SESSIONS = 'sessions'
 const MAX_TITLE = 120
-export const SESSION_LOST = 'The server lost its data, including this session. Start a new one.'
 const ownerSpace = (ownerHash: string) => `owner:${ownerHash}`
 const addressSpace = (addressHash: string) => `address:${addressHash}`
 
@@ -41,6 +41,8 @@ export interface SessionLimits {
 export interface AccessHooks {
   /** Throws if nobody may open this session, or any further one. */
   checkOpen?(sessionId: string, options: OpenOptions): Promise<void>
+  /** Whether sessions that the store does not know were lost with its data. */
+  isLost?(): Promise<boolean>
   /** Called when the session's token no longer opens it. */
   revoked?(sessionId: string): void
 }
@@ -100,7 +102,9 @@ export class SessionAccess {
 
   /** For a client that has proven before that it may enter. */
   async checkStillThere(sessionId: string): Promise<void> {
-    if ((await this.#read(sessionId))?.isDeleted !== false) throw deleted()
+    const meta = await this.#read(sessionId)
+    if (!meta && (await this.#hooks.isLost?.())) throw sessionLost()
+    if (meta?.isDeleted !== false) throw deleted()
   }
 
   /** The owner whose credentials its calls use. A session that only a token opens is its own owner. */
@@ -246,11 +250,6 @@ export function validSessionId(sessionId: string): string {
   if (/^[A-Za-z0-9_-]{1,100}$/.test(sessionId)) return sessionId
   const message = 'A session id must have 1 to 100 letters, digits, dashes and underscores.'
   throw new AppError('invalid', 'invalid_session_id', message)
-}
-
-/** For a session that has files but no owner: the next caller with its id must not get them. */
-export function sessionLost(): AppError {
-  return new AppError('conflict', 'session_lost', SESSION_LOST)
 }
 
 export function secret(): string {

@@ -32,7 +32,7 @@ export class LiveSession {
   readonly #lock: KeyedLock
   #epoch = 0
   #held = false
-  #isDeleted = false
+  #gone: AppError | undefined
   #inside = 0
   #queued = 0
   #opening = 0
@@ -119,8 +119,8 @@ export class LiveSession {
   }
 
   /** Nobody may work here from now on: those who waited for it would create the session's record anew. */
-  markDeleted(): void {
-    this.#isDeleted = true
+  markGone(why = new AppError('not-found', 'unknown_session', 'The session was deleted.')): void {
+    this.#gone = why
   }
 
   /** Someone works in it or is about to, or its container is being changed. If not, the caller can lock it at once. */
@@ -221,7 +221,7 @@ export class LiveSession {
 
   async #ensureLease(signal?: AbortSignal, waitMs?: number): Promise<void> {
     signal?.throwIfAborted()
-    if (this.#isDeleted) throw new AppError('not-found', 'unknown_session', 'The session was deleted.')
+    if (this.#gone) throw this.#gone
     if (this.#held) return
     const { epoch } = await this.#takeLease(signal, waitMs)
     if (epoch === this.#epoch) return

@@ -8,6 +8,7 @@ import { KeyedLock } from '../../lib/waiting/keyed-lock.ts'
 import { shuttingDown } from '../../lib/waiting/shutting-down.ts'
 import type { ToolResult } from '../../sandbox/port.ts'
 import { borrowed, type Checkpoint } from '../../storage/checkpoint-store.ts'
+import { sessionLost } from '../../storage/store-errors.ts'
 import { type ForkedWork, forkedWork } from './forks/forked-work.ts'
 import { Janitor } from './janitor.ts'
 import { type EnterOptions, LiveSession, sessionBusy } from './live-session.ts'
@@ -51,6 +52,7 @@ export class SessionManager {
   #deployment = ''
   /** The store's origin, as last seen; this instance's sandboxes are registered there. */
   #origin = ''
+  #emptiedAt: Date | undefined
   #isSwept = false
   #stopping = false
   #stopped: Promise<void> | undefined
@@ -199,9 +201,20 @@ export class SessionManager {
       await events.remove(sessionId)
       await RunLog.remove(events, chatRunId(sessionId))
       await store.remove(sessionId, taken.record.epoch)
-      session.markDeleted()
+      session.markGone()
     })
     this.#sessions.delete(sessionId)
+  }
+
+  /** When this instance noticed that the store was emptied. */
+  get emptiedAt(): Date | undefined {
+    return this.#emptiedAt
+  }
+
+  /** Whether the store was emptied since this instance started. */
+  async isEmptied(): Promise<boolean> {
+    if (this.#emptiedAt || this.#origin === '') return this.#emptiedAt !== undefined
+    return (await this.#deps.store.origin()).id !== this.#origin
   }
 
   /** Sessions that have a sandbox here. */
@@ -227,7 +240,7 @@ export class SessionManager {
       await events.remove(sessionId)
       await RunLog.remove(events, chatRunId(sessionId))
       await store.remove(sessionId, epoch)
-      session.markDeleted()
+      session.markGone(sessionLost())
     })
     this.#sessions.delete(sessionId)
   }
@@ -313,6 +326,7 @@ export class SessionManager {
 
   /** The store lost its data: register our sandboxes again, or nobody would ever recycle them. */
   async #registerAgain(): Promise<void> {
+    this.#emptiedAt = new Date()
     this.#deps.logger.warn('The store was emptied; registering the sandboxes of this instance again.')
     const open = [...this.#sessions.values()].filter((session) => session.sandbox.state !== 'none')
     await Promise.allSettled(open.map((session) => this.run(session.sessionId, async () => {})))
