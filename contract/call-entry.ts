@@ -55,6 +55,7 @@ export interface CallEntry {
     isForked?: true | undefined
     leftRunning?: true | undefined
     durationMs?: number | undefined
+    program?: { savedTokens: number } | undefined
     log?: ServerLogLine[] | undefined
     isShortened?: true | undefined
   }

@@ -165,6 +165,8 @@ export const EVENT_SCHEMAS = {
     leftRunning: z.literal(true).optional(),
     /** How long the call ran in a fork, if its changes were kept later: `tool:started` is the moment when they were put into the workspace. */
     durationMs: z.number().int().nonnegative().optional(),
+    /** Only for a program: how many tokens of results and arguments the model did not have to read or write, estimated. */
+    program: z.object({ savedTokens: z.number().int().nonnegative() }).optional(),
     /** The end of what the MCP server logged during the call. */
     log: z.array(serverLogLine).optional(),
     /** Set for clients, never in the log: parts of the call are left out here; `GET /api/sessions/:id/calls/:callId` has all of it. */

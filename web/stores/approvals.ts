@@ -13,6 +13,8 @@ export interface Answer {
   args?: Record<string, unknown>
   reason?: string
   remember?: boolean
+  /** Only for a read of a program: approve its other reads too. */
+  reads?: boolean
   /** Only to keep a preview with conflicts. */
   choices?: ConflictChoices
   /** The conflicts that the person saw when they chose. */
@@ -55,11 +57,16 @@ export const useApprovals = defineStore('approvals', () => {
       redrawn.value
     ].join()
   )
-  /** The calls that “Approve all” includes: not those being edited or rejected, nor changed tools, calls that are asked about again, or previews. */
+  /** The calls that “Approve all” includes: not those being edited or rejected, nor changed tools, calls that are asked about again or may have run before, or previews. */
   const bulkApprovable = computed(() =>
     session.pending.filter(
-      ({ callId, definitionChange, again, preview }) =>
-        !definitionChange && !again && !preview && views.viewOf(callId).mode === 'decide' && !deciding.value.has(callId)
+      ({ callId, definitionChange, again, preview, program }) =>
+        !definitionChange &&
+        !again &&
+        !preview &&
+        !program?.warning &&
+        views.viewOf(callId).mode === 'decide' &&
+        !deciding.value.has(callId)
     )
   )
 
@@ -79,6 +86,10 @@ export const useApprovals = defineStore('approvals', () => {
   })
   function listAll(): void {
     listing.value = { calls: [...bulkApprovable.value] }
+  }
+  /** For the calls that a program has made together. */
+  function listCalls(calls: readonly CallEntry[]): void {
+    listing.value = { calls: [...calls] }
   }
   function listAlways(always: CallEntry, given: Answer = { approved: true }): void {
     listing.value = { calls: [], always, given }
@@ -136,7 +147,7 @@ export const useApprovals = defineStore('approvals', () => {
 
   async function answer(
     call: CallEntry,
-    { approved, args, reason, remember, choices, seenConflicts }: Answer
+    { approved, args, reason, remember, reads, choices, seenConflicts }: Answer
   ): Promise<void> {
     if (args && new Blob([JSON.stringify(args)]).size > MAX_EDIT_BYTES) return notices.show(EDIT_TOO_LONG, 'error')
     if (deciding.value.has(call.callId)) return
@@ -150,6 +161,7 @@ export const useApprovals = defineStore('approvals', () => {
       ...(target && { target }),
       ...(reason && { reason }),
       ...(remember && { remember }),
+      ...(reads && { reads }),
       ...(choices && { choices, seenConflicts })
     })
     if (reply.ok) {
@@ -180,6 +192,6 @@ export const useApprovals = defineStore('approvals', () => {
 
   return {
     ...{ deciding, timelineOf, redrawn, arrangement, bulkApprovable, answer, sayOffline },
-    ...{ listing, listed, coveredBy, listAll, listAlways, approveListed }
+    ...{ listing, listed, coveredBy, listAll, listCalls, listAlways, approveListed }
   }
 })
