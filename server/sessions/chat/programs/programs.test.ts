@@ -137,6 +137,7 @@ a`)
     expect(await ended(chat)).toMatchObject({ value: 'approval_denied' })
   })
 
+  // Checked: if all calls are covered, the write is not asked about.
   it('covers the other reads of the program with one approval, but no write', async () => {
     const chat = await start(`await Promise.all(['a', 'b', 'c'].map((id) => tools.crm.read({ id })))
 await tools.crm.read({ id: 'd' })
@@ -206,6 +207,7 @@ describe('who is asked in a chat', () => {
     ['none', 'list', undefined, undefined],
     ['none', 'send', undefined, undefined]
   ] as const
+  // Checked: if calls of programs are approved by themselves, those without a rule have a decision.
   it.each(cases)(
     'rule %s, tool %s: a program gets the decision of a direct call: %s',
     async (rule, tool, by, approved) => {
