@@ -9,11 +9,13 @@ import { localRealm } from './local-realm.fixture.ts'
 import type { ProgramCalls } from './program-call.ts'
 import { PROGRAM_API, PROGRAM_PURPOSE } from './program-page.ts'
 
+const LIMITS = { MAX_SESSION_LOG_MB: 64, MAX_OWNER_LOG_MB: 1024, MAX_LOG_MB: 10_240 }
 const keyValues = fakeKeyValueStore()
 const progress: string[] = []
 const runs = new CodeRuns({
   ...{ events: fakeEventLog(), keyValues, inbox: new ApprovalInbox(keyValues), logger: silentLogger },
-  openRealm: async () => localRealm()
+  openRealm: async () => localRealm(),
+  limits: LIMITS
 })
 const MATCH = { server: 'my-server', tool: 'my-tool', confidence: 1, description: 'd' }
 const calls: ProgramCalls = {
