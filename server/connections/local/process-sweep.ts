@@ -93,6 +93,8 @@ send() {
   if [ -d /proc/self ]; then
     find_ours $2 || return 1
     for pid in $ours; do kill "-$1" "$pid" 2>/dev/null; done
+    # One that has just ended by itself says nothing about the others.
+    return 0
   else
     some=1
     for group in $groups; do kill "-$1" -- "-$group" 2>/dev/null && some=0; done
