@@ -86,3 +86,56 @@ it('runs a named tool that reads only if it gets every value of the sentence, or
   const plain = { ...found, request: 'search the notes for "Bob"', filledBy: { query: 'rules' } as const }
   expect(whyNotFill(plain, undefined)).toBeUndefined()
 })
+
+const listed = (name: string, description: string) => ({
+  ...{ server: 'demo', tool: { ...tool, name, description, inputSchema: { type: 'object', properties: {} } } }
+})
+const env = listed('get-env', 'Returns all environment variables, helpful for debugging MCP server configuration')
+const graph = listed('read_graph', 'Read the entire knowledge graph')
+const pages = listed('list_pages', 'Get a list of pages open in the browser.')
+const folders = listed(
+  'list_allowed_directories',
+  'Returns the list of directories that this server is allowed to access. Subdirectories within these allowed directories are also accessible.'
+)
+const time = listed('get_current_time', 'Get the current time')
+
+// Checked: without the check of the words, each of them runs.
+it.each([
+  ['help', env],
+  ['can you help?', env],
+  ['server', env],
+  ['configuration', env],
+  ['what is the environment of a whale', env],
+  ['entire', graph],
+  ['I hate the knowledge graph', graph],
+  ['list', pages],
+  ['tell me a joke about directories that are allowed', folders]
+])('does not run a tool for "%s", which shares a word with it', (request, found) => {
+  expect(why(request, found)).toBeDefined()
+  expect(why(request, { ...found, isServerNamed: true })).toBeDefined()
+})
+
+it.each([
+  ['print the environment variables of the server', env],
+  ['show the whole knowledge graph', graph],
+  ['I need the knowledge graph', graph],
+  ['list the pages', pages],
+  ['which pages are open?', pages],
+  ['which folders may I access?', folders],
+  ['what time is it?', time]
+])('runs a tool for "%s"', (request, found) => expect(why(request, found)).toBeUndefined())
+
+it('needs no shared word where a model has compared meanings', () => {
+  const meaning = { ...core, enrichment: {} } as unknown as GatewayServices
+  const found = {
+    ...folders,
+    request: 'what places do you see?',
+    isServerNamed: false,
+    isRead: true,
+    params: {},
+    problems: []
+  }
+  expect(whyConfirm(core, { ...found, confidence: 0.9 })).toBeDefined()
+  expect(whyConfirm(meaning, { ...found, confidence: 0.9 })).toBeUndefined()
+  expect(whyConfirm(meaning, { ...found, confidence: 0.5 })).toBeDefined()
+})

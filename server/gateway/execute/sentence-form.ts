@@ -175,6 +175,10 @@ export function saysOnlyWhat(server: string, tool: Told, said: string): boolean 
   return wordsOf(said).every((word) => isKnown(word, own) || own.has(word.replace(/s$/, '')))
 }
 
+export function isAsking(word: string): boolean {
+  return ASKING.has(word)
+}
+
 function isKnown(word: string, own: ReadonlySet<string>): boolean {
   return ASKING.has(word) || STOP_WORDS.has(word) || WEAK_WORDS.has(word) || own.has(word) || own.has(`${word}s`)
 }

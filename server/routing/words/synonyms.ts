@@ -93,7 +93,9 @@ export interface Related {
   weight: number
 }
 
-const WEIGHTS = { same: 0.7, verbs: 0.4, topics: 0.35 }
+/** The weight of words that are nearly interchangeable. */
+export const SAME_WEIGHT = 0.7
+const WEIGHTS = { same: SAME_WEIGHT, verbs: 0.4, topics: 0.35 }
 
 const properNames = new Set<string>()
 
