@@ -5,7 +5,8 @@ import { errorResult } from '../error-result.ts'
 import { namedCaller, noValidator } from '../execute/create-gateway-server.ts'
 import { runTool } from '../execute/run-tool.ts'
 import { ExposedFace, type FaceOptions } from './exposed-face.ts'
-import { type ListKind, listAll } from './list-all.ts'
+import type { Target } from './exposed-names.ts'
+import { findResource, type ListKind, listAll } from './list-all.ts'
 import { inOurWords, ofServer, passOn, passOnError, watchOn } from './pass-on.ts'
 import type { RequestContext } from './scope.ts'
 
@@ -32,8 +33,9 @@ export function createExposedServer(options: FaceOptions): Server {
     server.setRequestHandler('completion/complete', async ({ params }, context) => {
       const { ref } = params
       const isPrompt = ref.type === 'ref/prompt'
-      const target = isPrompt ? exposed.target(ref.name) : exposed.resources.target(ref.uri)
-      const there = ofServer(exposed, target, isPrompt ? ref.name : ref.uri)
+      const there = isPrompt
+        ? ofServer(exposed, exposed.target(ref.name), ref.name)
+        : await resourceOf(face, ref.uri, context)
       const translated = isPrompt ? { ...ref, name: there.name } : { ...ref, uri: there.name }
       return complete(await passOn(face, there.server, context, 'completion/complete', { ...params, ref: translated }))
     })
@@ -97,6 +99,7 @@ export async function callTool(
       const { result: answer, definitionChanged } = await runTool(exposed.core, toolRequest, called)
       return definitionChanged ? { ...answer, _meta: { ...metaOf(answer), [CHANGED]: true } } : answer
     })
+    for (const uri of linksIn(result)) exposed.resources.mention(server, uri)
     return withContent(result)
   } catch (error) {
     const serverError = passOnError(server, error)
@@ -118,21 +121,13 @@ function serveResources(server: Server, face: ExposedFace): void {
     ...(await list('resourceTemplates')(request, context))
   }))
   server.setRequestHandler('resources/read', async ({ params }, context) => {
-    const targets = exposed.resourceTargets(params.uri)
-    for (const [at, { server: owner, name }] of targets.entries()) {
-      try {
-        const result = await passOn(face, owner, context, 'resources/read', { ...params, uri: name })
-        return { contents: [], ...renamed(result, name, params.uri) }
-      } catch (error) {
-        // Nobody has listed it: another server may have it.
-        if (at === targets.length - 1) throw error
-      }
-    }
-    throw new ProtocolError(ProtocolErrorCode.ResourceNotFound, `Resource not found: ${params.uri.slice(0, 500)}`)
+    const target = await resourceOf(face, params.uri, context)
+    const result = await passOn(face, target.server, context, 'resources/read', { ...params, uri: target.name })
+    return { contents: [], ...renamed(result, target.name, params.uri) }
   })
   if (!exposed.capabilities().resources?.subscribe) return
   server.setRequestHandler('resources/subscribe', async ({ params: { uri } }, context) => {
-    const target = ofServer(exposed, exposed.resourceTargets(uri)[0], uri)
+    const target = await resourceOf(face, uri, context)
     const lane = face.ownLane(context)
     const caller = namedCaller(lane.caller, server.getClientVersion())
     await watchOn(exposed, lane, target, context.mcpReq.signal, caller).catch((error) => {
@@ -141,10 +136,16 @@ function serveResources(server: Server, face: ExposedFace): void {
     return {}
   })
   server.setRequestHandler('resources/unsubscribe', async ({ params: { uri } }, context) => {
-    const { server: owner, name } = ofServer(exposed, exposed.resourceTargets(uri)[0], uri)
+    const { server: owner, name } = await resourceOf(face, uri, context)
     await face.lane(context).unwatch(owner, name)
     return {}
   })
+}
+
+async function resourceOf(face: ExposedFace, uri: string, context: ServerContext): Promise<Target> {
+  const found = await findResource(face.exposed, uri, face.lane(context).caller, context.mcpReq.signal)
+  if (found !== undefined) return found
+  throw new ProtocolError(ProtocolErrorCode.ResourceNotFound, `Resource not found: ${uri.slice(0, 500)}`)
 }
 
 function servePrompts(server: Server, face: ExposedFace): void {
@@ -166,6 +167,15 @@ function withContent(result: RawResult): Answer {
 
 function complete(result: RawResult) {
   return { completion: { values: [] }, ...result }
+}
+
+/** The resources that a result links to or contains. */
+function linksIn({ content }: RawResult): string[] {
+  const items: unknown[] = Array.isArray(content) ? content : []
+  return items.flatMap((item) => {
+    const holder = isRecord(item) && item.type === 'resource' ? item.resource : item
+    return isRecord(holder) && typeof holder.uri === 'string' ? [holder.uri] : []
+  })
 }
 
 /** Restores the URI that the client used, if the resource is shown under another one. */

@@ -32,4 +32,13 @@ describe('the server of a URI', () => {
     resources.learnTemplate('good', 'good://{a}')
     expect(resources.target('good://1')?.server).toBe('good')
   })
+
+  it('is the one whose tool has mentioned it, only if nobody lists it', () => {
+    const resources = new ExposedResources(undefined)
+    resources.mention('evil', 'note://1')
+    expect(resources.target('note://1')?.server).toBe('evil')
+    resources.learnTemplate('notes', 'note://{id}')
+    expect(resources.target('note://1')?.server).toBe('notes')
+    expect(resources.of('notes', 'note://1')).toBe('note://1')
+  })
 })

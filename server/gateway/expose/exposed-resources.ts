@@ -16,6 +16,8 @@ const BEGINS_WITH_SCHEME = /^[a-z][a-z0-9+.-]*:/i
 export class ExposedResources {
   readonly #only: string | undefined
   readonly #owners = new Map<string, string>()
+  /** URIs in results of tools. Anyone can mention any URI, so they count only if nobody has listed it. */
+  readonly #mentioned = new Map<string, string>()
   readonly #templates = new Map<string, { server: string; matches(uri: string): boolean }>()
 
   constructor(only: string | undefined) {
@@ -31,6 +33,12 @@ export class ExposedResources {
     return owner === undefined || owner === server
       ? uri
       : `${ALIAS}${encodeURIComponent(server)}/${encodeURIComponent(uri)}`
+  }
+
+  /** A tool may link to a resource that is in no list. */
+  mention(server: string, uri: string): void {
+    if (this.#only !== undefined || this.#mentioned.has(uri)) return
+    if (uri.length <= MAX_KNOWN_CHARS && this.#mentioned.size < MAX_KNOWN) this.#mentioned.set(uri, server)
   }
 
   /** A template that begins with a placeholder would match the resources of every server, so it is not used. */
@@ -55,7 +63,8 @@ export class ExposedResources {
     const [best] = [...this.#templates]
       .filter(([, { matches }]) => matches(uri))
       .sort(([one], [other]) => literalStart(other) - literalStart(one))
-    return best && { server: best[1].server, name: uri }
+    const server = best?.[1].server ?? this.#mentioned.get(uri)
+    return server === undefined ? undefined : { server, name: uri }
   }
 }
 

@@ -10,7 +10,6 @@ import { messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { ReportRefusal } from '../../lib/refusals.ts'
 import { Discovery } from '../execute/discovery.ts'
-import { isDenied } from '../execute/run-request.ts'
 import type { GatewayServices } from '../gateway-services.ts'
 import { ClientLane, type Standalone } from './client-lane.ts'
 import { ExposedNames, type Target } from './exposed-names.ts'
@@ -122,13 +121,10 @@ export class Exposed {
     })
   }
 
-  /** The server that has it; if nobody has listed it, all that may have it. */
-  resourceTargets(uri: string): Target[] {
+  /** The server that has listed it; undefined if nobody has. */
+  resourceTarget(uri: string): Target | undefined {
     const target = this.resources.target(uri)
-    if (target !== undefined) return this.servers().includes(target.server) ? [target] : []
-    const may = this.serversWith(({ resources }) => resources)
-    const open = may.filter((server) => !isDenied(this.core, server, 'resources/read'))
-    return (open.length > 0 ? open : may).map((server) => ({ server, name: uri }))
+    return target !== undefined && this.servers().includes(target.server) ? target : undefined
   }
 
   openLane(caller: Caller, capabilities: ClientCapabilities, standalone: Standalone): ClientLane {

@@ -1,6 +1,7 @@
 import { messageOf } from '../../lib/errors.ts'
 import type { ClientLane } from './client-lane.ts'
 import type { Exposed } from './exposed.ts'
+import { findResource } from './list-all.ts'
 import { watchOn } from './pass-on.ts'
 
 /** Keeps the subscriptions of one stream until its signal aborts. */
@@ -12,7 +13,7 @@ export async function watchWhile(
 ): Promise<void> {
   for (const uri of uris) {
     if (signal.aborted) return
-    const [target] = exposed.resourceTargets(uri)
+    const target = await findResource(exposed, uri, lane.caller, signal)
     if (target === undefined) continue
     try {
       await watchOn(exposed, lane, target, signal)

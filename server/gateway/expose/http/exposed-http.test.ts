@@ -144,3 +144,66 @@ it('watches resources for a subscription stream until it ends, and for a refused
     await served.close()
   }
 })
+
+// Checked: if a URI that nobody has listed yet goes to the first server that may have it, the subscription is made there.
+it('sends a URI only to the server that lists it, even if the client has listed nothing', async () => {
+  const rows: string[] = []
+  const audit: Audit = {
+    ...noAudit,
+    begin({ server, tool }) {
+      rows.push(`${server} ${tool}`)
+      return openCall(() => {})
+    }
+  }
+  const servers = {
+    memory: real('server-memory'),
+    broken: child('crash-on-start'),
+    everything: real('server-everything')
+  }
+  const served = await serveExposed(servers, undefined, { audit })
+  const client = new Client({ name: 'ann', version: '1' })
+  try {
+    await client.connect(new StreamableHTTPClientTransport(served.url))
+    await expect(client.readResource({ uri: 'secret://plans' })).rejects.toThrow('Resource not found: secret://plans')
+    await expect(client.subscribeResource({ uri: 'secret://plans' })).rejects.toThrow('Resource not found')
+    expect(rows).toEqual([])
+  } finally {
+    await client.close()
+    await served.close()
+  }
+})
+
+it.each(['subscribe', 'complete', 'read'] as const)(
+  'finds the server of a URI for the first request (%s)',
+  async (first) => {
+    const rows: string[] = []
+    const audit: Audit = {
+      ...noAudit,
+      begin({ server, tool }) {
+        rows.push(`${server} ${tool}`)
+        return openCall(() => {})
+      }
+    }
+    const served = await serveExposed(
+      { memory: real('server-memory'), everything: real('server-everything') },
+      undefined,
+      { audit }
+    )
+    const client = new Client({ name: 'ann', version: '1' })
+    const uri = 'demo://resource/dynamic/text/1'
+    const ref = { type: 'ref/resource' as const, uri: 'demo://resource/dynamic/text/{resourceId}' }
+    const ask = {
+      subscribe: () => client.subscribeResource({ uri }),
+      complete: () => client.complete({ ref, argument: { name: 'resourceId', value: '1' } }),
+      read: () => client.readResource({ uri })
+    }
+    try {
+      await client.connect(new StreamableHTTPClientTransport(served.url))
+      await ask[first]()
+      expect(rows).toEqual([`everything ${first === 'complete' ? 'completion/complete' : `resources/${first}`}`])
+    } finally {
+      await client.close()
+      await served.close()
+    }
+  }
+)
