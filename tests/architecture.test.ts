@@ -98,7 +98,13 @@ const INSIDE: Record<string, string[][]> = {
   ],
   'server/storage': [
     ['server/storage/object-checkpoints', 'server/storage/migrate'],
-    ['server/storage/checkpoints', 'server/storage/embedded', 'server/storage/redis', 'server/storage/objects'],
+    [
+      'server/storage/checkpoints',
+      'server/storage/embedded',
+      'server/storage/redis',
+      'server/storage/objects',
+      'server/storage/format'
+    ],
     ['server/storage/backup', 'server/storage/*']
   ],
   'server/catalog': [['server/catalog/listing'], ['server/catalog/import'], ['server/catalog/*']]

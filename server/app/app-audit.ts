@@ -91,7 +91,7 @@ function pruner(settings: Settings, audit: Audit, sink: AuditSink, turn: TurnOpt
 export async function openSharedAudit(
   settings: Settings,
   observer: ToolObserver,
-  bucket: Bucket | undefined,
+  { bucket }: { bucket?: Bucket | undefined },
   logger: Logger
 ): Promise<AuditLog> {
   return openAuditLog(settings, observer, await openAuditSink(settings, bucket, logger))

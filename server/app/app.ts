@@ -92,7 +92,7 @@ export async function createApp(
   const core = await createCore(settings, logger, { ...start, instanceId, observer: metrics.core })
   const { keyValues } = core.store
   const { models, providers } = openKeyedModels(settings, logger, environment, metrics.core.modelStep, keyValues)
-  const shared = sharedParts(core.store, await openSharedAudit(settings, metrics.observer, core.bucket, logger))
+  const shared = sharedParts(core, await openSharedAudit(settings, metrics.observer, core, logger))
   const { auditLog, guard, inbox } = shared
   const inside = { hidesReasons: hasMembers(settings), reserveRealm: core.sessions.reserveRealm }
   const common = { shared, models, dotenv: dotenvWithSecrets(), readsDotenv: true, refused, ...inside }

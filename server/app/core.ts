@@ -18,6 +18,7 @@ import type { ContentStore } from '../storage/checkpoint-store.ts'
 import { claimDataDir } from '../storage/claim-data-dir.ts'
 import { readDeploymentId } from '../storage/deployment-file.ts'
 import { lockDataDir } from '../storage/embedded/data-dir-lock.ts'
+import { StoreFormat } from '../storage/format/store-format.ts'
 import { observedCheckpoints, observedStore } from '../storage/observed-store.ts'
 import type { Patience } from '../storage/redis/redis-client.ts'
 import { sessionLost } from '../storage/store-errors.ts'
@@ -72,12 +73,14 @@ async function openStorage(settings: Settings, logger: Logger, overrides: CoreOv
   const store = observedStore(await opening, report)
   // The embedded store is inside the folder, so they always belong together. A bucket has a marker of its own.
   const isAccepted = overrides.acceptDataDir === true || !settings.REDIS_URL || bucket !== undefined
+  const format = new StoreFormat({ ...store, instanceId: overrides.instanceId })
   try {
+    await format.announce()
     await bucket?.claim(store, overrides.acceptDataDir === true)
     const checkpoints = observedCheckpoints(openCheckpoints(settings, store, bucket, logger), report)
     await claimDataDir({ dataDir, file, offered, store, checkpoints, isAccepted })
     if (bucket) saves.watch(bucket, store)
-    return { store, checkpoints, bucket }
+    return { store, checkpoints, bucket, format }
   } catch (error) {
     await store.close()
     throw error
@@ -90,7 +93,8 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
   const lock = settings.REDIS_URL ? undefined : lockDataDir(dataDir)
   const { observer, instanceId = randomUUID() } = overrides
   const saves = new BucketWatch()
-  const { store, checkpoints, bucket } = await openStorage(settings, logger, overrides, saves)
+  const opened = { ...overrides, instanceId }
+  const { store, checkpoints, bucket, format } = await openStorage(settings, logger, opened, saves)
   const engine = observed(overrides.engine ?? openEngine(settings, logger), observer?.engine ?? (() => {}))
   const feed = new SessionFeed((error) => logger.error({ err: error }, 'A listener of the feed failed.'))
   const access: SessionAccess = new SessionAccess(store.keyValues, settings, {
@@ -134,7 +138,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
     contents: checkpoints satisfies ContentStore,
     ...{ checkpoints, sessions, access, quotas, feed, progress, saves },
     /** Where the files are, if they are not in the data folder. */
-    bucket,
+    ...{ bucket, format },
     /** Starts serving, and builds the image in the background if necessary. */
     async start(): Promise<void> {
       // The lock proves that every earlier owner of this folder is dead, so don't wait for its leases to expire.

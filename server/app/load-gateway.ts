@@ -74,7 +74,7 @@ export async function loadGateway(
   const means = { keyValues, router, logger, write: writeText }
   const { index, enrichment } = await openIndex(settings, means, approvals.definitions.look)
   await beginGrants(grants, registry, logger)
-  const sharedLogins = await openLogins(settings, keyValues, logger)
+  const sharedLogins = await openLogins(settings, options.shared, logger)
   const releaseDotenv = options.readsDotenv ? holdDotenv() : () => {}
   const connections = new Connections({
     ...{ index, credentials, grants, environment },

@@ -9,6 +9,7 @@ import type { Logger } from '../lib/logger.ts'
 import { ApprovalInbox } from '../policy/approval-inbox.ts'
 import { createDefinitionGuard, type DefinitionGuard } from '../policy/definition-guard.ts'
 import type { EventLog } from '../storage/event-log.ts'
+import { StoreFormat } from '../storage/format/store-format.ts'
 import type { KeyValueStore } from '../storage/key-value-store.ts'
 import type { Store } from '../storage/store.ts'
 import { type AuditLog, openAuditLog } from './app-audit.ts'
@@ -21,14 +22,17 @@ export interface SharedParts {
   auditLog: AuditLog
   inbox: ApprovalInbox
   guard: DefinitionGuard
+  /** Tells what all instances on the store can read. */
+  format?: StoreFormat | undefined
 }
 
 export function sharedParts(
-  { keyValues, events }: Pick<Store, 'keyValues' | 'events'>,
+  { store, format }: { store: Pick<Store, 'keyValues' | 'events'>; format?: StoreFormat },
   auditLog: AuditLog
 ): SharedParts {
+  const { keyValues, events } = store
   const [inbox, guard] = [new ApprovalInbox(keyValues), createDefinitionGuard(keyValues)]
-  return { keyValues, events, auditLog, inbox, guard }
+  return { keyValues, events, auditLog, inbox, guard, format }
 }
 
 /** With the user's usual folder, the store is that of the user's `serve` while it runs; all other files stay where they are. */
@@ -46,7 +50,7 @@ export async function openSharedParts(
   const store = await openStore(joined(settings, environment), logger)
   const auditLog = openAuditLog(settings, observer)
   return {
-    ...sharedParts(store, auditLog),
+    ...sharedParts({ store, format: new StoreFormat(store) }, auditLog),
     async close() {
       await auditLog.close()
       await store.close()

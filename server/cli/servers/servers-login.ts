@@ -41,14 +41,15 @@ async function withLogins<T>(
   if (!settings.REDIS_URL || !settings.SECRETS_KEY) {
     return job({ logins: new Opened(dataPaths(settings.DATA_DIR).logins), owner })
   }
-  const [{ openStore }, { openLogins }, { createLogger }] = await Promise.all([
+  const [{ openStore }, { openLogins }, { createLogger }, { StoreFormat }] = await Promise.all([
     import('../../app/open-store.ts'),
     import('../../app/open-logins.ts'),
-    import('../../lib/logger.ts')
+    import('../../lib/logger.ts'),
+    import('../../storage/format/store-format.ts')
   ])
   const logger = createLogger('silent')
   const store = await openStore(settings, logger)
-  const shared = await openLogins(settings, store.keyValues, logger)
+  const shared = await openLogins(settings, { ...store, format: new StoreFormat(store) }, logger)
   try {
     return await job({ logins: new Opened(shared ?? dataPaths(settings.DATA_DIR).logins), owner })
   } finally {

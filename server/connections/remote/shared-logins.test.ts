@@ -99,6 +99,23 @@ it('is moved from the folder once, and does not come back after a logout', async
   expect(readdirSync(dir)).toHaveLength(2)
 })
 
+it('stays in the folder while an instance looks for it only there', async () => {
+  let isAgreed = false
+  const sealer = new Sealer([KEY], 'logins')
+  const mayWrite = async () => isAgreed
+  const a = await openSharedLogins({ keyValues, sealer, logger: silentLogger, dir, mayWrite })
+  opened.push(a)
+  const older = new Logins(dir)
+  await new Logins(a).write('far', '', login('first'))
+  expect(await tokenOf(older)).toBe('first')
+  await older.write('far', '', login('second'))
+  expect([new Logins(a).has('far', ''), await tokenOf(new Logins(a))]).toEqual([true, 'second'])
+  expect(await keyValues.list('logins')).toEqual([])
+  isAgreed = true
+  await a.refresh()
+  expect([older.has('far', ''), await tokenOf(new Logins(a))]).toEqual([false, 'second'])
+})
+
 // An issuer may accept a refresh token only once, and revoke everything if it sees one twice.
 it('is refreshed by one instance only, and the others use its token', async () => {
   let refreshes = 0

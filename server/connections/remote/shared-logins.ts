@@ -17,6 +17,8 @@ export interface SharedLoginsOptions {
   logger: Logger
   /** The folder that had the logins before; they are moved from there. */
   dir: string
+  /** Whether all instances look for logins in the store. Until then they stay in the folder. */
+  mayWrite?: () => Promise<boolean>
   staleMs?: number
 }
 
@@ -35,10 +37,17 @@ const LOOK_AGAIN_MS = 100
 const NAME = /^([0-9a-f]{32})\.json$/
 
 export async function openSharedLogins(options: SharedLoginsOptions): Promise<SharedLogins> {
-  const { keyValues, sealer, logger, staleMs = STALE_LOCK_MS } = options
+  const { keyValues, sealer, logger, dir, staleMs = STALE_LOCK_MS, mayWrite = async () => true } = options
+  const files = fileLogins(dir)
+  let isMoved = false
   let known = new Set<string>()
   let unreadable = 0
   const refresh = async () => {
+    if (!isMoved && (await mayWrite())) {
+      await sealAgain(options)
+      await moveFiles(options)
+      isMoved = true
+    }
     const rows = await keyValues.list(SPACE)
     const readable = rows.filter(({ key, value }) => sealer.open(key, value) !== undefined)
     if (readable.length < rows.length && unreadable === 0) {
@@ -47,24 +56,23 @@ export async function openSharedLogins(options: SharedLoginsOptions): Promise<Sh
     unreadable = rows.length - readable.length
     known = new Set(readable.map(({ key }) => key))
   }
-  const write = (name: string, text: string) => keyValues.set(SPACE, name, sealer.seal(name, text))
-  await sealAgain(options)
-  await moveFiles(options)
   await refresh()
   const report = (error: unknown) => logger.debug(`Logins could not be looked for: ${messageOf(error)}`)
   const timer = setInterval(() => void refresh().catch(report), REFRESH_MS).unref()
   return {
-    has: (name) => known.has(name),
-    read: async (name) => sealer.open(name, await keyValues.get(SPACE, name)),
+    // An instance of an earlier version may still use the folder.
+    has: (name) => known.has(name) || files.has(name),
+    read: async (name) => sealer.open(name, await keyValues.get(SPACE, name)) ?? files.read(name),
     async write(name, text) {
-      await write(name, text)
+      if (!isMoved) return files.write(name, text)
+      await keyValues.set(SPACE, name, sealer.seal(name, text))
       known.add(name)
     },
     async remove(name) {
       const isThere = (await keyValues.get(SPACE, name)) !== null
       await keyValues.remove(SPACE, name)
       known.delete(name)
-      return isThere
+      return (await files.remove(name)) || isThere
     },
     locked: (name, job) => withStoreLock(keyValues, name, staleMs, job),
     get unreadable() {

@@ -24,6 +24,7 @@ afterEach(async () => {
 
 const enter = async () => ({ cookie: 'owner', isKnown: false })
 
+const fakeCore = () => ({ store: { keyValues: fakeKeyValueStore(), events: fakeEventLog() } })
 const noEntries = async () => ({ entries: [], next: null })
 
 /** The routes over a real registry, with real children, and nothing else behind them. */
@@ -39,7 +40,7 @@ export async function openServerRoutes(
   writeFileSync(secretsFile, credentials, { mode: 0o600 })
   if (mcpServers) writeFileSync(file, JSON.stringify({ mcpServers, other: 'kept' }))
   const settings = loadSettings({ env: { MCP_CONFIG: file, DATA_DIR: dir, CREDENTIALS_FILE: secretsFile, ...tokens } })
-  const shared = sharedParts({ keyValues: fakeKeyValueStore(), events: fakeEventLog() }, openAuditLog(settings))
+  const shared = sharedParts(fakeCore(), openAuditLog(settings))
   const { keyValues, guard } = shared
   const environment = { PATH: process.env.PATH, ...tokens }
   const hidesReasons = hasMembers(settings)
