@@ -4,6 +4,7 @@ import { lstatSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSyn
 import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { discard, temporaryFolder } from '../../tests/support/temporary-folder.ts'
+import { editFile } from './edit-file.ts'
 import { addServers } from './edit-registry.ts'
 import { storeSecrets } from './store-secrets.ts'
 
@@ -45,5 +46,18 @@ describe('a file that is changed', () => {
     await addServers(link, { a: { command: 'x' } })
     expect(lstatSync(link).isSymbolicLink()).toBe(true)
     expect(serversIn(file)).toEqual(['a'])
+  })
+
+  it('says that the disk is full, not that permissions are wrong', async () => {
+    const noSpace = Object.assign(new Error('ENOSPC: no space left on device, write'), {
+      code: 'ENOSPC',
+      syscall: 'write'
+    })
+    const edit = () => {
+      throw noSpace
+    }
+    await expect(editFile(join(dir, 'grants.json'), edit)).rejects.toThrow(
+      /ENOSPC.*: the disk is full; free space there\.$/
+    )
   })
 })

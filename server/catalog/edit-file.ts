@@ -17,7 +17,10 @@ export async function editFile(file: string, edit: (before: string | undefined) 
     await editNow(file, edit)
   } catch (error) {
     if (isAppError(error) || !(error instanceof Error && 'syscall' in error)) throw error
-    const message = `${file} can't be changed (${error.message}): check its permissions, and those of its folder.`
+    const advice = hasCode(error, 'ENOSPC', 'EDQUOT')
+      ? 'the disk is full; free space there'
+      : 'check its permissions, and those of its folder'
+    const message = `${file} can't be changed (${error.message}): ${advice}.`
     throw new AppError('unavailable', 'file_unwritable', message, { cause: error })
   }
 }

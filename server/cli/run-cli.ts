@@ -4,7 +4,7 @@ import { terminalLine, terminalText } from '../../contract/hidden-characters.ts'
 import { isNamed, loadSettings, readDotenv } from '../config/load-settings.ts'
 import { flagOf, SETTINGS, type SettingName } from '../config/settings.ts'
 import { credentialsDefault } from '../config/user-folders.ts'
-import { AppError, isAppError, messageOf } from '../lib/errors.ts'
+import { AppError, isAppError, messageOf, operatorMessageOf } from '../lib/errors.ts'
 import { packageVersion } from '../lib/files/package-version.ts'
 import { createLogger } from '../lib/logger.ts'
 import type { Command, CommandInput } from './command.ts'
@@ -38,7 +38,7 @@ function report(error: unknown, asJson: boolean): void {
   if (asJson) createLogger('info').fatal({ err: error }, messageOf(error))
   else
     process.stderr.write(
-      `mcp-orchestrator: ${isAppError(error) ? terminalLine(error.message) : terminalText(explainBug(error))}\n`
+      `mcp-orchestrator: ${isAppError(error) ? terminalLine(operatorMessageOf(error)) : terminalText(explainBug(error))}\n`
     )
 }
 

@@ -3,7 +3,7 @@
  * seconds. When a part begins to fail or works again, this is logged once.
  */
 
-import { messageOf } from '../lib/errors.ts'
+import { operatorMessageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import { withDeadline } from '../lib/waiting/deadline.ts'
 
@@ -95,7 +95,7 @@ export class Readiness {
       if (this.#failing.delete(part)) this.#logger.info({ part }, `Ready again: ${part}.`)
       return { ok: true, detail }
     } catch (error) {
-      const detail = messageOf(error)
+      const detail = operatorMessageOf(error)
       if (!this.#failing.has(part)) this.#reportOutage(part, detail)
       return { ok: false, detail }
     }

@@ -13,6 +13,8 @@ export type ErrorKind =
 export interface AppErrorOptions {
   details?: Record<string, unknown>
   cause?: unknown
+  /** An address or a folder, for operators: it is in the log, in `/readyz` and in the output of commands, and no chat user sees it. */
+  where?: string
 }
 
 export class AppError extends Error {
@@ -20,6 +22,7 @@ export class AppError extends Error {
   /** Stable, snake_case; documented in docs/ERRORS.md. */
   readonly code: string
   readonly details: Record<string, unknown>
+  readonly where: string | undefined
 
   constructor(kind: ErrorKind, code: string, message: string, options: AppErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
@@ -27,6 +30,7 @@ export class AppError extends Error {
     this.kind = kind
     this.code = code
     this.details = options.details ?? {}
+    this.where = options.where
   }
 }
 
@@ -37,6 +41,12 @@ export function isAppError(error: unknown, code?: string): error is AppError {
 /** A readable sentence for any thrown value, for logs and causes. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
+}
+
+/** The same for whoever runs the server, with the address or folder that it is about. */
+export function operatorMessageOf(error: unknown): string {
+  const where = isAppError(error) && error.where !== undefined ? ` (${error.where})` : ''
+  return messageOf(error) + where
 }
 
 /** The code of a system error, such as ENOENT. */

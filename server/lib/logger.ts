@@ -20,7 +20,9 @@ export function createLogger(level: string, destination: DestinationStream = pro
     const { err } = fields
     // Many lines end with the error's own sentence: once is enough.
     const isSaid = err instanceof AppError && words[0]?.includes(err.message)
-    const said = isSaid ? { err: new AppError(err.kind, err.code, '', { cause: err.cause }) } : {}
+    const said = isSaid
+      ? { err: new AppError(err.kind, err.code, '', { cause: err.cause, ...(err.where && { where: err.where }) }) }
+      : {}
     const write: WriteLine = (skipped, lastAt) => {
       const counted = skipped > 0 ? { repeated: skipped, ...(lastAt && { lastAt }) } : {}
       const [sentence, ...rest] = words
@@ -68,9 +70,10 @@ const isVerbose = (level: string) => level === 'debug' || level === 'trace'
  */
 function errorFields(error: Error, verbose: boolean): object {
   if (!(error instanceof AppError)) return stdSerializers.err(error)
-  const { code, kind, message, cause } = error
+  const { code, kind, message, cause, where } = error
   const isShown = (verbose || kind === 'internal') && cause instanceof Error && !(cause instanceof AppError)
-  return { code, kind, ...(message === '' ? {} : { message }), ...(isShown ? { detail: cause.message } : {}) }
+  const place = where === undefined ? {} : { where }
+  return { code, kind, ...(message === '' ? {} : { message }), ...place, ...(isShown ? { detail: cause.message } : {}) }
 }
 
 export const silentLogger: Logger = pino({ level: 'silent' })

@@ -12,8 +12,8 @@ export function sessionLost(): AppError {
   return new AppError('conflict', 'session_lost', SESSION_LOST)
 }
 
-export function storeUnavailable(message: string, cause?: unknown): AppError {
-  return new AppError('unavailable', 'store_unavailable', message, { cause })
+export function storeUnavailable(message: string, cause?: unknown, where?: string): AppError {
+  return new AppError('unavailable', 'store_unavailable', message, { cause, ...(where !== undefined && { where }) })
 }
 
 export function eventExists(key: string): AppError {

@@ -289,7 +289,7 @@ describe('servers in containers', { timeout: 120_000 }, () => {
       { env: { DOCKER_HOST: 'unix:///nowhere/docker.sock' } }
     )
     expect(textOf(await call('execute', echo('boxed')))).toMatch(
-      /"boxed" can't get its sandbox: The container engine does not answer at \/nowhere\/docker.sock: start Docker, or run `npm run setup` in a checkout\./
+      /"boxed" can't get its sandbox: The container engine does not answer: start Docker, or ask the operator of this server\./
     )
     expect(textOf(await call('execute', echo('fine')))).toBe('hi')
   })

@@ -13,7 +13,7 @@ import { userDefaults } from '../../config/user-folders.ts'
 import { EXPOSED } from '../../connections/local/child-processes.ts'
 import { findIsolation } from '../../connections/local/find-isolation.ts'
 import { isolationMemory } from '../../connections/local/isolation-memory.ts'
-import { messageOf } from '../../lib/errors.ts'
+import { operatorMessageOf } from '../../lib/errors.ts'
 import { createLogger } from '../../lib/logger.ts'
 import { plural } from '../../lib/plural.ts'
 import { canLimitSocketMemory } from '../../sandbox/docker/engine/socket-memory.ts'
@@ -58,7 +58,7 @@ export const doctorCommand: Command = {
     const check: Check = async (part, job) => {
       const [mark, text] = await job().then(
         (found): [Mark, string] => (typeof found === 'string' ? ['ok', found] : ['warn', found.warn]),
-        (error): [Mark, string] => ['FAILS', messageOf(error)]
+        (error): [Mark, string] => ['FAILS', operatorMessageOf(error)]
       )
       marks.push(mark)
       process.stdout.write(`${mark.padEnd(5)} ${part.padEnd(9)}${terminalText(text)}\n`)
@@ -108,7 +108,7 @@ async function describeEngine(engine: SandboxEngine, settings: Settings): Promis
     return cgroupVersion === '1' && !canLimitSocketMemory() ? { warn: `${found}. ${NO_SOCKET_LIMIT}` } : found
   } catch (error) {
     if (await needsEngine(settings)) throw error
-    return { warn: `${messageOf(error)} Only the workspace and servers with "sandbox" need it.` }
+    return { warn: `${operatorMessageOf(error)} Only the workspace and servers with "sandbox" need it.` }
   }
 }
 

@@ -7,7 +7,7 @@ import { createDockerEngine } from './docker-engine.ts'
 
 const docker = new Dockerode({ socketPath: '/nonexistent/docker.sock' })
 const limits = sandboxLimits(loadSettings({ env: {} }))
-const sentence = /^The container engine does not answer at \/nonexistent\/docker\.sock: start Docker/
+const sentence = /^The container engine does not answer: start Docker/
 
 it('is said as such, also by what makes the image; and no container is said to be left behind', async () => {
   const lines: string[] = []

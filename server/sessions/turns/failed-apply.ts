@@ -26,14 +26,15 @@ export async function failedApply(deps: ApplyDeps, applied: Applied, error: unkn
   const isUnsaved = isAppError(error, 'changes_unsaved')
   if (isOwnershipError(error) && !isUnsaved) throw error
   const { sessionId, id } = applied
-  const fields = { sessionId, id, code: isAppError(error) ? error.code : 'internal' }
+  const cause = isUnsaved ? error.cause : error
+  const fields = { sessionId, id, code: isAppError(cause) ? cause.code : 'internal', err: cause }
   if (isUnsaved || mayPassLater(error)) {
     const why = isUnsaved ? error : changesUnsaved(error)
     if (await isFirstNotice(deps, applied, why.message))
-      deps.logger.warn({ ...fields, err: error }, `Accepted changes wait to be saved: ${messageOf(error)}`)
+      deps.logger.warn(fields, `Accepted changes wait to be saved: ${messageOf(cause)}`)
     throw why
   }
-  deps.logger.warn({ ...fields, err: error }, `Accepted changes are not in the workspace: ${messageOf(error)}`)
+  deps.logger.warn(fields, `Accepted changes are not in the workspace: ${messageOf(error)}`)
   return isAppError(error) && REFUSED.has(error.code)
 }
 

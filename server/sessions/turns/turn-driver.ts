@@ -26,6 +26,13 @@ import { cutOffBy, failedTurn, keyed, limitedTurn, noticeOf, notRun, programStop
 const LOOK_MS = 500
 const RETRY = { firstMs: 500, maxMs: 10_000 }
 const RETRY_BUSY = { firstMs: 50, maxMs: LOOK_MS }
+/** A person waits for what they have accepted. */
+const RETRY_SAVE = { firstMs: 500, maxMs: 3000 }
+
+const PACES = new Map([
+  ['session_busy', RETRY_BUSY],
+  ['changes_unsaved', RETRY_SAVE]
+])
 
 export class TurnDriver {
   readonly #deps: ChatDeps
@@ -131,7 +138,7 @@ export class TurnDriver {
       logger.debug({ err: error, sessionId: this.#sessionId }, `A turn waits: ${messageOf(error)}`)
       if (this.#closed) return
       this.#failures += 1
-      const pace = isAppError(error, 'session_busy') ? RETRY_BUSY : RETRY
+      const pace = PACES.get(isAppError(error) ? error.code : '') ?? RETRY
       this.#retry = setTimeout(() => this.wake(), backoffMs(this.#failures, pace)).unref()
       return
     }

@@ -28,10 +28,10 @@ export function translateSqliteError(error: unknown, file: string): unknown {
   const code = sqliteCode(error)
   if (code === undefined) return isClosed(error) ? storeUnavailable('The store is closed.', error) : error
   if (code === CORRUPT || code === NOTADB) {
-    const message = `The database ${file} is damaged; move it away or restore a backup, then start again.`
-    return new AppError('unavailable', 'store_corrupt', message, { cause: error })
+    const message = 'The database is damaged; its operator must move it away or restore a backup, then start again.'
+    return new AppError('unavailable', 'store_corrupt', message, { cause: error, where: `database ${file}` })
   }
-  return storeUnavailable(`${reason(code, error)} (database ${file}).`, error)
+  return storeUnavailable(`${reason(code, error)}.`, error, `database ${file}`)
 }
 
 function reason(code: number, error: unknown): string {

@@ -176,15 +176,17 @@ function describe(url: string): string {
 function translate(error: unknown, where: string): AppError {
   const reason = messageOf(error)
   if (error instanceof ReplyError && !STATE_REPLIES.test(reason)) {
-    return new AppError('internal', 'store_failed', `Redis at ${where} refused a command.`, { cause: plain(error) })
+    return new AppError('internal', 'store_failed', 'The session store refused a command.', {
+      cause: plain(error),
+      where: `Redis at ${where}`
+    })
   }
   if (reason.startsWith('OOM')) {
-    return storeUnavailable(`Redis at ${where} is full; give it more memory, or delete sessions.`, plain(error))
+    const message = 'The session store is full: delete sessions, or ask the operator to give it more memory.'
+    return storeUnavailable(message, plain(error), `Redis at ${where}`)
   }
-  return storeUnavailable(
-    `Redis at ${where} does not answer (${reasonOf(error)}); try again in a moment.`,
-    plain(error)
-  )
+  const message = 'The session store does not answer; try again in a moment.'
+  return storeUnavailable(message, plain(error), `Redis at ${where}: ${reasonOf(error)}`)
 }
 
 /** The client library's errors contain the whole command, and so what users wrote; only the text may reach the logs. */

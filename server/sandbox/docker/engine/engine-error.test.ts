@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest'
-import { AppError } from '../../../lib/errors.ts'
+import { AppError, operatorMessageOf } from '../../../lib/errors.ts'
 import { translateEngineError } from './engine-error.ts'
 
 const context = { address: '/var/run/docker.sock', image: 'img:1', runtime: 'runsc', network: 'inner' }
 const failed = (message: string, code?: string) => Object.assign(new Error(message), code ? { code } : {})
 
 it.each([
-  [failed('connect ECONNREFUSED /var/run/docker.sock', 'ECONNREFUSED'), 'engine_unavailable', 'npm run setup'],
-  [failed('connect ENOENT /var/run/docker.sock', 'ENOENT'), 'engine_unavailable', '/var/run/docker.sock'],
+  [failed('connect ECONNREFUSED /var/run/docker.sock', 'ECONNREFUSED'), 'engine_unavailable', 'ask the operator'],
+  [failed('connect ENOENT /var/run/docker.sock', 'ENOENT'), 'engine_unavailable', 'start Docker'],
   [failed('', 'ECONNREFUSED'), 'engine_unavailable', 'start Docker'],
   [failed('socket hang up', 'ECONNRESET'), 'engine_unavailable', 'start Docker'],
   [failed('connect EACCES /var/run/docker.sock', 'EACCES'), 'engine_forbidden', 'docker group'],
@@ -61,4 +61,10 @@ it('says what the engine said in its own words, without those of the client libr
     'engine_error',
     'The container engine failed to pause a container: Cannot pause container abc: OCI runtime pause failed'
   ])
+})
+
+it('tells operators the address, and nobody else', () => {
+  const error = translateEngineError(failed('connect ENOENT /var/run/docker.sock', 'ENOENT'), 'answer', context)
+  expect(error.message).not.toContain('/var/run')
+  expect(operatorMessageOf(error)).toContain('at /var/run/docker.sock; in a checkout, `npm run setup`')
 })

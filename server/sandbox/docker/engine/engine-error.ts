@@ -7,6 +7,8 @@ interface Rule {
   kind?: ErrorKind
   code: string
   say: (context: ErrorContext) => string
+  /** For operators only. */
+  where?: (context: ErrorContext) => string
 }
 
 export interface ErrorContext {
@@ -21,14 +23,15 @@ const RULES: Rule[] = [
   {
     when: /\bEACCES\b|permission denied while trying to connect/,
     code: 'engine_forbidden',
-    say: ({ address }) =>
-      `This user may not talk to the container engine at ${address}: add yourself to the docker group and log in again.`
+    say: () =>
+      'The server may not talk to the container engine: its operator must add its user to the docker group and start it in a new login.',
+    where: ({ address }) => `at ${address}`
   },
   {
     when: /\b(ECONNREFUSED|ENOENT|ENOTFOUND|EHOSTUNREACH|ECONNRESET|EPIPE|ETIMEDOUT|ENOTSOCK)\b|socket hang up/,
     code: 'engine_unavailable',
-    say: ({ address }) =>
-      `The container engine does not answer at ${address}: start Docker, or run \`npm run setup\` in a checkout.`
+    say: () => 'The container engine does not answer: start Docker, or ask the operator of this server.',
+    where: ({ address }) => `at ${address}; in a checkout, \`npm run setup\` installs and starts it`
   },
   {
     when: /unknown (or invalid )?runtime|runtime "?[\w.-]+"? (is )?not (found|installed)/i,
@@ -87,7 +90,11 @@ export function translateEngineError(error: unknown, what: string, context: Erro
   if (isAppError(error)) return error
   const text = describe(error)
   const rule = RULES.find(({ when }) => when.test(text))
-  if (rule) return new AppError(rule.kind ?? 'unavailable', rule.code, rule.say(context), { cause: error })
+  if (rule) {
+    const where = rule.where?.(context)
+    const options = { cause: error, ...(where !== undefined && { where }) }
+    return new AppError(rule.kind ?? 'unavailable', rule.code, rule.say(context), options)
+  }
   // Strip the status that the client library puts before the engine's message.
   const reason = text.replace(/^\(HTTP code \d+\) [^-]* - /, '').slice(0, 500)
   const message = `The container engine failed to ${what}: ${reason}`
