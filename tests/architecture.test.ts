@@ -81,10 +81,11 @@ const INSIDE: Record<string, string[][]> = {
   ],
   'server/calls': [['server/calls/*', 'server/calls/tracing']],
   'server/sandbox': [
-    ['server/sandbox/docker/*', 'server/sandbox/engine-proxy'],
-    ['server/sandbox/docker/workspace', 'server/sandbox/docker/servers'],
+    ['server/sandbox/docker/*', 'server/sandbox/engine-proxy', 'server/sandbox/kubernetes'],
+    ['server/sandbox/docker/servers'],
     ['server/sandbox/docker/image', 'server/sandbox/egress'],
     ['server/sandbox/docker/engine'],
+    ['server/sandbox/workspace'],
     ['server/sandbox/*']
   ],
   'server/models': [
@@ -113,6 +114,7 @@ const INSIDE: Record<string, string[][]> = {
 /** Packages that may be imported in certain rooms only. */
 const FENCES: [pattern: RegExp, rooms: string[]][] = [
   [/^dockerode$/, ['server/sandbox/docker']],
+  [/^@kubernetes\//, ['server/sandbox/kubernetes']],
   [/^ioredis$/, ['server/storage/redis']],
   [/^(@aws-sdk|@smithy)\//, ['server/storage/objects']],
   [/^(ai|@ai-sdk\/.*)$/, ['server/models']],

@@ -12,6 +12,7 @@ import { log } from './log.ts'
 import type { EpochFence } from './process/epoch-fence.ts'
 import { tidy } from './process/tidy.ts'
 import { TARGET_META, type TargetChanged, WORKSPACE_METHODS } from './protocol.ts'
+import { reach } from './reach.ts'
 import { type Tool, type ToolContext, ToolError } from './tools/tool.ts'
 import {
   changeParams,
@@ -19,6 +20,7 @@ import {
   claimParams,
   expectedTarget,
   fetchParams,
+  reachParams,
   resolveParams,
   restoreParams
 } from './workspace-params.ts'
@@ -89,6 +91,7 @@ function addWorkspaceMethods(server: Server, { root, fence, files, endOthers }: 
     () => null,
     () => readLimits(root.path)
   )
+  add(WORKSPACE_METHODS.reach, reachParams, reach)
   add(WORKSPACE_METHODS.changes, changesParams, (params) => files.changes(params))
   add(WORKSPACE_METHODS.restore, restoreParams, (params) => files.restore(params))
   add(WORKSPACE_METHODS.resolve, resolveParams, ({ paths }) => ({

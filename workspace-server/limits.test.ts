@@ -23,12 +23,15 @@ it('reads cgroup v2', () => {
     'sys/fs/cgroup/pids.max': '128\n',
     'sys/fs/cgroup/cpu.max': '50000 100000\n',
     'sys/class/net/lo': '',
+    'proc/self/limits':
+      'Max stack size   8388608   unlimited   bytes\nMax processes             100                  200                  processes\n',
     'proc/self/status': 'CapPrm:\t0000000000000000\nCapEff:\t0\nCapBnd:\t0000\nNoNewPrivs:\t1\nSeccomp:\t2\n',
     'proc/self/mounts': 'overlay / overlay rw,x 0 0\noverlay / overlay ro,relatime 0 0\ntmpfs /workspace tmpfs rw 0 0\n'
   })
   expect(readLimits(base, base)).toMatchObject({
     memoryBytes: 536870912,
     pids: 128,
+    processLimit: 200,
     cpus: 0.5,
     interfaces: ['lo'],
     capabilities: '0',
@@ -72,5 +75,5 @@ it.each([
   ['nothing', {}]
 ])('says null for no limit: %s', (_, files) => {
   put(Object.fromEntries(Object.entries(files).map(([name, text]) => [`sys/fs/cgroup/${name}`, text])))
-  expect(readLimits(base, base)).toMatchObject({ memoryBytes: null, pids: null, cpus: null, interfaces: [] })
+  expect(readLimits(base, base)).toMatchObject({ memoryBytes: null, pids: null, processLimit: null, cpus: null })
 })

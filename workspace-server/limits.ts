@@ -13,6 +13,7 @@ export function readLimits(root: string, base = ''): LimitsResult {
     uid: process.getuid?.() ?? -1,
     memoryBytes: firstNumber(base, ['memory.max', 'memory/memory.limit_in_bytes']),
     pids: firstNumber(base, ['pids.max', 'pids/pids.max']),
+    processLimit: readProcessLimit(readText(`${base}/proc/self/limits`) ?? ''),
     cpus: readCpus(base),
     interfaces: readInterfaces(`${base}/sys/class/net`),
     capabilities: ['CapEff', 'CapPrm', 'CapBnd']
@@ -69,6 +70,12 @@ function readCpus(base: string): number | null {
     if (quota !== null && period !== null) return ratio(Number(quota), Number(period))
   }
   return null
+}
+
+/** The hard limit counts, because every process can raise its soft limit up to it. */
+function readProcessLimit(limits: string): number | null {
+  const hard = Number(/^Max processes +\S+ +(\S+)/m.exec(limits)?.[1])
+  return Number.isFinite(hard) ? hard : null
 }
 
 /** "max" is NaN and v1's "none" is -1; both mean no limit. */

@@ -6,6 +6,7 @@
 export const WORKSPACE_METHODS = {
   claim: 'workspace/claim',
   limits: 'workspace/limits',
+  reach: 'workspace/reach',
   changes: 'workspace/changes',
   fetch: 'workspace/fetch',
   restore: 'workspace/restore',
@@ -60,6 +61,8 @@ export interface LimitsResult {
   uid: number
   memoryBytes: number | null
   pids: number | null
+  /** The limit on processes of the user (RLIMIT_NPROC); null if there is none, or if the server does not say. */
+  processLimit?: number | null
   cpus: number | null
   /** Network interfaces, including `lo`. */
   interfaces: string[]
@@ -73,6 +76,27 @@ export interface LimitsResult {
   workspaceBytes: number
   workspaceInodes: number
 }
+
+/** A port that something is known to listen on. For UDP it must be a DNS server. */
+export interface ReachTarget {
+  protocol: 'tcp' | 'udp'
+  /** An IP address. */
+  host: string
+  port: number
+}
+
+export interface ReachParams {
+  targets: ReachTarget[]
+  timeoutMs: number
+}
+
+export interface ReachResult {
+  /** Indexes of the targets that accepted a connection or sent an answer. */
+  reached: number[]
+}
+
+export const MAX_REACH_TARGETS = 32
+export const MAX_REACH_MS = 5000
 
 /**
  * A path relative to the workspace, with `/`. A name that is not valid UTF-8 is written as NUL + "b64:" + base64 of the path's

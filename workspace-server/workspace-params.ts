@@ -1,4 +1,5 @@
 /** Reads the parameters of the `workspace/…` requests. Throws an Error with a sentence that says what is wrong. */
+import { isIP } from 'node:net'
 import { isRecord } from '../server/lib/is-record.ts'
 import {
   type ChangesParams,
@@ -6,7 +7,11 @@ import {
   type ExpectedTarget,
   type FetchParams,
   type FileChange,
+  MAX_REACH_MS,
+  MAX_REACH_TARGETS,
   MAX_RESOLVED_PATHS,
+  type ReachParams,
+  type ReachTarget,
   type ResolveParams,
   type RestoreParams
 } from './protocol.ts'
@@ -16,6 +21,24 @@ const MAX_RESTORED = 20_000
 
 export function claimParams(params: unknown): ClaimParams {
   return { epoch: whole(object(params), 'epoch') }
+}
+
+export function reachParams(params: unknown): ReachParams {
+  const given = object(params)
+  const { targets } = given
+  if (!Array.isArray(targets)) throw new Error('"targets" must be an array.')
+  if (targets.length > MAX_REACH_TARGETS) throw new Error(`At most ${MAX_REACH_TARGETS} targets can be tried at once.`)
+  return { targets: targets.map(reachTarget), timeoutMs: Math.min(whole(given, 'timeoutMs'), MAX_REACH_MS) }
+}
+
+function reachTarget(value: unknown): ReachTarget {
+  const given = object(value)
+  const { protocol } = given
+  if (protocol !== 'tcp' && protocol !== 'udp') throw new Error('"protocol" must be tcp or udp.')
+  const host = text(given, 'host')
+  const port = whole(given, 'port')
+  if (isIP(host) === 0 || port < 1 || port > 65_535) throw new Error('A target needs an IP address and a port.')
+  return { protocol, host, port }
 }
 
 export function changesParams(params: unknown): ChangesParams {

@@ -79,6 +79,10 @@ export class FakeConnection implements WorkspaceConnection {
     return LIMITS
   }
 
+  async reach(): Promise<number[]> {
+    return []
+  }
+
   async changes(): Promise<ChangesResult> {
     const { files } = this.#container
     const put = [...files]

@@ -13,6 +13,7 @@ import type {
   LimitsResult,
   OutputChunk,
   PathTarget,
+  ReachParams,
   RestoreParams,
   RestoreResult
 } from '../../workspace-server/protocol.ts'
@@ -94,6 +95,8 @@ export interface WorkspaceConnection {
   /** Throws `stale_epoch` if the container has seen a higher epoch. */
   claim(epoch: number): Promise<void>
   limits(): Promise<LimitsResult>
+  /** Returns the indexes of the targets that the sandbox reaches. Ask before any command has run. */
+  reach(params: ReachParams): Promise<number[]>
   changes(params: ChangesParams): Promise<ChangesResult>
   fetch(params: FetchParams): Promise<FetchResult>
   restore(params: RestoreParams): Promise<RestoreResult>
@@ -124,8 +127,9 @@ export interface SandboxEngine {
   connect(containerId: string, epoch: number, options?: { resume?: boolean }): Promise<WorkspaceConnection>
   /** Returns null if there is no such container. */
   inspect(containerId: string): Promise<ContainerState | null>
-  pause(containerId: string): Promise<void>
-  unpause(containerId: string): Promise<void>
+  /** Missing if the engine can't pause: then the session saves its files and gives the container up instead. */
+  pause?(containerId: string): Promise<void>
+  unpause?(containerId: string): Promise<void>
   /** Removes a container in any state. Returns false if it is already gone or another call removes it. */
   remove(containerId: string): Promise<boolean>
   /** Lists the containers of a deployment, in any state. */

@@ -1,7 +1,8 @@
 /** Ways out of a sandbox that a command could try. Each is tried for real, and must end with the kernel's no. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createTestSandboxes, run } from '../../server/sandbox/docker/sandboxes.fixture.ts'
+import { createTestSandboxes } from '../../server/sandbox/docker/sandboxes.fixture.ts'
 import type { WorkspaceConnection } from '../../server/sandbox/port.ts'
+import { run } from '../../server/sandbox/sandbox-engine.contract.ts'
 
 const sandboxes = createTestSandboxes()
 let sandbox: WorkspaceConnection

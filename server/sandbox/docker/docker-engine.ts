@@ -7,15 +7,16 @@ import { BoundedMap } from '../../lib/bounded-map.ts'
 import { AppError, isAppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { ContainerSummary, SandboxEngine, SandboxLimits, WorkspaceConnection } from '../port.ts'
+import { checkLimits, type EngineLimits } from '../workspace/limits-check.ts'
+import { openConnection } from '../workspace/open-connection.ts'
 import { APP, containerSpec, isGvisor, LABEL } from './engine/container-spec.ts'
 import { inspectContainer, unpauseContainer } from './engine/container-state.ts'
 import { startContainer } from './engine/create-container.ts'
 import { createEngineCall, type EngineCall } from './engine/engine-call.ts'
 import { readEngineStatus } from './engine/engine-status.ts'
-import { checkLimits } from './engine/limits-check.ts'
 import { removeContainer } from './engine/remove-container.ts'
+import { serverStarter } from './engine/start-server.ts'
 import { createImageBuilder, type ImageBuilder } from './image/image-builder.ts'
-import { openConnection } from './workspace/open-connection.ts'
 
 const QUICK_MS = 10_000
 const MAX_REMEMBERED = 1000
@@ -32,7 +33,10 @@ export interface DockerEngineOptions {
   images?: ImageBuilder
 }
 
-export function createDockerEngine(options: DockerEngineOptions): SandboxEngine {
+/** It can pause. */
+export type DockerEngine = SandboxEngine & Required<Pick<SandboxEngine, 'pause' | 'unpause'>>
+
+export function createDockerEngine(options: DockerEngineOptions): DockerEngine {
   const { limits, logger, docker = new Dockerode() } = options
   const images = options.images ?? createImageBuilder(docker, { image: options.image, uids: limits.uids, logger })
   const image = sandboxImage(images)
@@ -57,7 +61,8 @@ export function createDockerEngine(options: DockerEngineOptions): SandboxEngine 
 
     async connect(containerId, epoch, { resume = false } = {}) {
       const isEnding = () => removed.has(containerId)
-      const connection = await openConnection({ docker, call, logger, containerId, epoch, resume, gvisor, isEnding })
+      const start = serverStarter(docker, call, containerId)
+      const connection = await openConnection({ start, logger, containerId, epoch, resume, gvisor, isEnding })
       connections.add(connection)
       void connection.closed.then(() => connections.delete(connection))
       return connection
@@ -89,7 +94,7 @@ export function createDockerEngine(options: DockerEngineOptions): SandboxEngine 
       const container = docker.getContainer(connection.containerId)
       const look = { to: 'inspect a container', ms: QUICK_MS }
       const found = gvisor ? await call(look, (abortSignal) => container.inspect({ abortSignal })) : undefined
-      checkLimits(limits, seen, found?.HostConfig)
+      checkLimits(limits, seen, { engine: found && engineLimits(found.HostConfig) })
       return seen
     },
 
@@ -133,6 +138,11 @@ function sandboxImage(
       return name
     }
   }
+}
+
+function engineLimits({ Memory, PidsLimit, NanoCpus, SecurityOpt }: Dockerode.HostConfig): EngineLimits {
+  const noNewPrivileges = SecurityOpt?.includes('no-new-privileges')
+  return { memoryBytes: Memory, pids: PidsLimit, cpus: NanoCpus ? NanoCpus / 1e9 : undefined, noNewPrivileges }
 }
 
 async function listContainers(docker: Dockerode, call: EngineCall, deployment: string): Promise<ContainerSummary[]> {

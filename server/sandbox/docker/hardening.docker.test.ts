@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { WorkspaceConnection } from '../port.ts'
-import { createTestSandboxes, run } from './sandboxes.fixture.ts'
+import { run } from '../sandbox-engine.contract.ts'
+import { createTestSandboxes } from './sandboxes.fixture.ts'
 
 const sandboxes = createTestSandboxes()
 const { engine } = sandboxes

@@ -4,8 +4,9 @@ import { existsSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { silentLogger } from '../../lib/logger.ts'
 import type { WorkspaceConnection } from '../port.ts'
+import { run } from '../sandbox-engine.contract.ts'
 import { createDockerEngine } from './docker-engine.ts'
-import { createTestSandboxes, LIMITS, run } from './sandboxes.fixture.ts'
+import { createTestSandboxes, LIMITS } from './sandboxes.fixture.ts'
 
 const sandboxes = createTestSandboxes()
 const { engine, docker } = sandboxes

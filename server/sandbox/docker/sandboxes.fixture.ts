@@ -1,17 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import Dockerode from 'dockerode'
 import { silentLogger } from '../../lib/logger.ts'
-import type { SandboxLimits, WorkspaceConnection } from '../port.ts'
+import type { SandboxLimits } from '../port.ts'
 import { createDockerEngine } from './docker-engine.ts'
 
 export const LIMITS: SandboxLimits = { memoryMb: 512, cpus: 0.5, pids: 128, workspaceMb: 256, network: 'none' }
-
-export interface CommandOutcome {
-  exitCode: number | null
-  signal: string | null
-  stdout: string
-  stderr: string
-}
 
 /** Real containers for one test file, with their own deployment. `removeAll` removes all of them. */
 export function createTestSandboxes(limits: SandboxLimits = LIMITS) {
@@ -31,21 +24,5 @@ export function createTestSandboxes(limits: SandboxLimits = LIMITS) {
       await engine.close()
       for (const { id } of await engine.list(owner.deployment)) await engine.remove(id)
     }
-  }
-}
-
-export async function run(
-  connection: WorkspaceConnection,
-  command: string,
-  timeoutMs = 30_000
-): Promise<CommandOutcome> {
-  const result = await connection.callTool('execute_command', { command }, { timeoutMs })
-  if (result.isError) throw new Error(`execute_command failed: ${JSON.stringify(result.content)}`)
-  const { exitCode, signal, stdout, stderr } = result.structuredContent ?? {}
-  return {
-    exitCode: typeof exitCode === 'number' ? exitCode : null,
-    signal: typeof signal === 'string' ? signal : null,
-    stdout: String(stdout),
-    stderr: String(stderr)
   }
 }

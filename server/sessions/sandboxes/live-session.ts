@@ -264,10 +264,24 @@ export class LiveSession {
   async #pause(): Promise<void> {
     if (!this.#isIdle) return
     try {
+      if (this.#context.deps.engine.pause === undefined) return await this.#releaseEarly()
       await this.fork.close()
       await this.sandbox.pause()
     } catch (error) {
       this.#context.deps.logger.warn({ sessionId: this.sessionId }, `Not paused: ${messageOf(error)}`)
+    }
+  }
+
+  /** For engines that can't pause: saves the files and removes the container. The next call gets another one with the files. */
+  async #releaseEarly(): Promise<void> {
+    const { deps, options } = this.#context
+    const taken = await deps.store.acquire(this.sessionId, deps.instanceId, options.leaseMs)
+    if (!taken.granted) return
+    try {
+      await this.recycle(taken.record)
+    } catch (error) {
+      await deps.store.release(this.sessionId, taken.record.epoch).catch(() => {})
+      throw error
     }
   }
 }

@@ -179,13 +179,13 @@ export class SessionSandbox {
   async pause(): Promise<void> {
     if (this.state !== 'running') return
     await this.#sync({ full: true })
-    await this.#context.deps.engine.pause(this.#open.containerId)
+    await this.#context.deps.engine.pause?.(this.#open.containerId)
     this.#paused = true
   }
 
   async wake(): Promise<void> {
     if (!this.#paused) return
-    await this.#context.deps.engine.unpause(this.#open.containerId)
+    await this.#context.deps.engine.unpause?.(this.#open.containerId)
     this.#paused = false
   }
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { cpuMs } from '../../../../tests/support/cpu-ms.ts'
-import { frame, STDERR, STDOUT } from '../workspace/docker-frame.fixture.ts'
+import { frame, STDERR, STDOUT } from '../../workspace/docker-frame.fixture.ts'
 import { StreamDemuxer } from './stream-demuxer.ts'
 
 function collect() {

@@ -1,4 +1,5 @@
 import { AppError } from '../../../lib/errors.ts'
+import type { DemuxSink } from '../../workspace/stream-transport.ts'
 
 const HEADER_BYTES = 8
 const STDIN = 0
@@ -9,12 +10,6 @@ const SYSTEM_ERROR = 3
 /** The engine writes frames of 32 kB. A much larger length means that we have lost our place in the stream. */
 const MAX_FRAME_BYTES = 16 * 1024 * 1024
 const MAX_SYSTEM_ERROR_BYTES = 4096
-
-export interface DemuxSink {
-  /** `payload` is a slice of the pushed chunk and valid only until the call returns: copy what you keep. */
-  stdout(payload: Buffer): void
-  stderr(payload: Buffer): void
-}
 
 /**
  * Splits Docker's multiplexed stream. It passes payload on as it arrives, so memory use does not grow with the frame. It throws

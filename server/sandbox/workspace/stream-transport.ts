@@ -1,16 +1,15 @@
 /**
- * An MCP transport over a hijacked Docker stream. Owns the stream and its flow control; does not know about containers.
+ * An MCP transport over the streams of a process in a sandbox. Owns the stream and its flow control; does not know about containers.
  * Invariant: only the first answer to a pending request, its progress, or a known notification reaches `onmessage`, whatever the
  * other side writes, and memory use stays flat meanwhile.
  */
 import type { Duplex } from 'node:stream'
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
-import { MAX_LINE_BYTES } from '../../../../workspace-server/protocol.ts'
-import { AppError, messageOf } from '../../../lib/errors.ts'
-import { isRecord } from '../../../lib/is-record.ts'
-import type { Logger } from '../../../lib/logger.ts'
-import { ByteTail } from '../../../lib/streams/byte-tail.ts'
-import { StreamDemuxer } from '../engine/stream-demuxer.ts'
+import { MAX_LINE_BYTES } from '../../../workspace-server/protocol.ts'
+import { AppError, messageOf } from '../../lib/errors.ts'
+import { isRecord } from '../../lib/is-record.ts'
+import type { Logger } from '../../lib/logger.ts'
+import { ByteTail } from '../../lib/streams/byte-tail.ts'
 import { type FilterCounters, MessageFilter } from './message-filter.ts'
 import { WireIds } from './wire-ids.ts'
 
@@ -20,14 +19,24 @@ const MAX_QUEUED_BYTES = 4 * MAX_LINE_BYTES
 const CLOSE_GRACE_MS = 250
 const NO_CONTENT = new Uint8Array()
 
+export interface DemuxSink {
+  /** `payload` is a slice of the pushed chunk and valid only until the call returns: copy what you keep. */
+  stdout(payload: Buffer): void
+  stderr(payload: Buffer): void
+}
+
+/** Separates output and error output, which an engine sends in one stream. `push` throws if the stream is damaged. */
+export type Demux = (sink: DemuxSink) => { push(chunk: Buffer): void }
+
 export interface TransportOptions {
+  demux: Demux
   logger: Logger
   maxLineBytes?: number
   /** Whether we are ending the sandbox. */
   isEnding?: (() => boolean) | undefined
 }
 
-export class DockerStreamTransport implements Transport {
+export class StreamTransport implements Transport {
   onclose?: (() => void) | undefined
   onerror?: ((error: Error) => void) | undefined
   /** May return a promise; nothing more is read until it settles. */
@@ -39,7 +48,7 @@ export class DockerStreamTransport implements Transport {
   readonly #maxLineBytes: number
   readonly #ids = new WireIds()
   readonly #filter: MessageFilter
-  readonly #demuxer: StreamDemuxer
+  readonly #demuxer: ReturnType<Demux>
   readonly #stderr = new ByteTail(STDERR_TAIL_BYTES)
   /** Each of these rejects one send that is in progress. */
   readonly #sending = new Set<(error: AppError) => void>()
@@ -52,7 +61,7 @@ export class DockerStreamTransport implements Transport {
     this.#maxLineBytes = options.maxLineBytes ?? MAX_LINE_BYTES
     const isEnding = () => !this.#open || options.isEnding?.() === true
     this.#filter = new MessageFilter(this.#ids, this.#maxLineBytes, options.logger, isEnding)
-    this.#demuxer = new StreamDemuxer({
+    this.#demuxer = options.demux({
       stdout: (payload) => this.#filter.push(payload),
       stderr: (payload) => this.#stderr.push(payload)
     })

@@ -1,5 +1,5 @@
-import type { PathTarget } from '../../../../workspace-server/protocol.ts'
-import { isRecord } from '../../../lib/is-record.ts'
+import type { PathTarget } from '../../../workspace-server/protocol.ts'
+import { isRecord } from '../../lib/is-record.ts'
 import { readTarget } from './result-schema.ts'
 
 export interface WireError {

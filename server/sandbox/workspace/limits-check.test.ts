@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { LimitsResult } from '../../../../workspace-server/protocol.ts'
-import type { SandboxLimits } from '../../port.ts'
+import type { LimitsResult } from '../../../workspace-server/protocol.ts'
+import type { SandboxLimits } from '../port.ts'
 import { checkLimits } from './limits-check.ts'
 
 const MB = 1024 * 1024
@@ -54,13 +54,29 @@ describe('checkLimits', () => {
 
   it('takes the word of the engine where the kernel inside shows nothing, and only there', () => {
     const blind = { ...seen, memoryBytes: null, pids: null, cpus: null }
-    const engine = { Memory: 512 * MB, PidsLimit: 128, NanoCpus: 5e8 }
-    expect(() => checkLimits(asked, blind, engine)).not.toThrow()
+    const engine = { memoryBytes: 512 * MB, pids: 128, cpus: 0.5 }
+    expect(() => checkLimits(asked, blind, { engine })).not.toThrow()
     // gVisor's own kernel answers the probe.
-    expect(() => checkLimits(asked, { ...blind, seccomp: 0, openKernelParts: ['io_uring'] }, engine)).not.toThrow()
-    expect(() => checkLimits(asked, blind, { ...engine, Memory: 0 })).toThrow(/memory/)
-    expect(() => checkLimits(asked, blind, { ...engine, NanoCpus: 0 })).toThrow(/CPUs/)
-    expect(() => checkLimits(asked, { ...blind, memoryBytes: 1024 * MB }, engine)).toThrow(/memory/)
-    expect(() => checkLimits(asked, { ...blind, uid: 0 }, engine)).toThrow(/root/)
+    expect(() => checkLimits(asked, { ...blind, seccomp: 0, openKernelParts: ['io_uring'] }, { engine })).not.toThrow()
+    expect(() => checkLimits(asked, blind, { engine: { ...engine, memoryBytes: 0 } })).toThrow(/memory/)
+    expect(() => checkLimits(asked, blind, { engine: { ...engine, cpus: 0 } })).toThrow(/CPUs/)
+    expect(() => checkLimits(asked, { ...blind, memoryBytes: 1024 * MB }, { engine })).toThrow(/memory/)
+    expect(() => checkLimits(asked, { ...blind, uid: 0 }, { engine })).toThrow(/root/)
+  })
+
+  it('takes the lower one of two limits for processes', () => {
+    expect(() => checkLimits(asked, { ...seen, pids: null, processLimit: 128 })).not.toThrow()
+    expect(() => checkLimits(asked, { ...seen, pids: 4096, processLimit: 128 })).not.toThrow()
+    expect(() => checkLimits(asked, { ...seen, pids: 128, processLimit: 30_000 })).not.toThrow()
+    expect(() => checkLimits(asked, { ...seen, pids: null, processLimit: 129 })).toThrow(/processes/)
+  })
+
+  it('leaves out only what its terms name', () => {
+    const pod = { ...seen, interfaces: ['eth0', 'lo'], openKernelParts: ['io_uring'] }
+    const terms = { hasInterface: true, takesRuntimeFilter: true }
+    expect(() => checkLimits(asked, pod, terms)).not.toThrow()
+    expect(() => checkLimits(asked, { ...pod, seccomp: 0 }, terms)).toThrow(/system calls/)
+    expect(() => checkLimits(asked, pod, { hasInterface: true })).toThrow(/io_uring/)
+    expect(() => checkLimits(asked, pod, { takesRuntimeFilter: true })).toThrow(/eth0/)
   })
 })

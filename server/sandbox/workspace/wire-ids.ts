@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import type { JSONRPCMessage, ProgressToken, RequestId } from '@modelcontextprotocol/client'
-import { BoundedMap } from '../../../lib/bounded-map.ts'
-import { AppError } from '../../../lib/errors.ts'
-import { isRecord } from '../../../lib/is-record.ts'
+import { BoundedMap } from '../../lib/bounded-map.ts'
+import { AppError } from '../../lib/errors.ts'
+import { isRecord } from '../../lib/is-record.ts'
 
 const MAX_PENDING = 1024
 const MAX_CANCELLED = 256

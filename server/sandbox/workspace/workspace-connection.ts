@@ -6,24 +6,25 @@ import {
   type PathTarget,
   TARGET_META,
   WORKSPACE_METHODS
-} from '../../../../workspace-server/protocol.ts'
-import { isAppError } from '../../../lib/errors.ts'
-import { isRecord } from '../../../lib/is-record.ts'
-import type { CallOptions, WorkspaceConnection } from '../../port.ts'
+} from '../../../workspace-server/protocol.ts'
+import { isAppError } from '../../lib/errors.ts'
+import { isRecord } from '../../lib/is-record.ts'
+import type { CallOptions, WorkspaceConnection } from '../port.ts'
 import { translateCallError } from './call-error.ts'
-import { connectionLost, type DockerStreamTransport } from './docker-stream-transport.ts'
 import {
   changesResult,
   emptyResult,
   fetchResult,
   fileChangeResult,
   limitsResult,
+  reachResult,
   resolveResult,
   restoreResult,
   tidyResult,
   toolList,
   toolResult
 } from './result-schema.ts'
+import { connectionLost, type StreamTransport } from './stream-transport.ts'
 
 const QUICK_MS = 10_000
 /** Enough to scan or write a full workspace with half a CPU. */
@@ -44,7 +45,7 @@ const MAX_OUTPUT_CHARS = 1024 * 1024
 export function workspaceConnection(
   containerId: string,
   client: Client,
-  transport: DockerStreamTransport,
+  transport: StreamTransport,
   isServed: () => Promise<boolean>
 ): WorkspaceConnection {
   const request = async <T>(method: string, params: object, schema: z.ZodType<T>, options: CallOptions) => {
@@ -87,6 +88,7 @@ export function workspaceConnection(
     },
     claim: async (epoch) => void (await request(WORKSPACE_METHODS.claim, { epoch }, emptyResult, quick)),
     limits: () => request(WORKSPACE_METHODS.limits, {}, limitsResult, quick),
+    reach: async (params) => (await request(WORKSPACE_METHODS.reach, params, reachResult, quick)).reached,
     changes: (params) => request(WORKSPACE_METHODS.changes, params, changesResult, files),
     fetch: (params) => request(WORKSPACE_METHODS.fetch, params, fetchResult, files),
     restore: (params) => request(WORKSPACE_METHODS.restore, params, restoreResult, files),
@@ -106,7 +108,7 @@ export function workspaceConnection(
 }
 
 /** Closes the connection if its server is gone or silent. Returns a function that ends the watch. */
-function watch(client: Client, transport: DockerStreamTransport, isServed: () => Promise<boolean>): () => void {
+function watch(client: Client, transport: StreamTransport, isServed: () => Promise<boolean>): () => void {
   let isOver = false
   let isLooking = false
   let isAsking = false

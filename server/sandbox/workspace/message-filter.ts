@@ -1,8 +1,8 @@
 import type { JSONRPCMessage } from '@modelcontextprotocol/client'
-import type { Logger } from '../../../lib/logger.ts'
-import { ByteTail } from '../../../lib/streams/byte-tail.ts'
-import { parseHostileJson } from '../../../lib/streams/hostile-json.ts'
-import { LineReader, type OversizeLine } from '../../../lib/streams/line-reader.ts'
+import type { Logger } from '../../lib/logger.ts'
+import { ByteTail } from '../../lib/streams/byte-tail.ts'
+import { parseHostileJson } from '../../lib/streams/hostile-json.ts'
+import { LineReader, type OversizeLine } from '../../lib/streams/line-reader.ts'
 import { readIncoming, type WireError } from './incoming-message.ts'
 import type { WireIds } from './wire-ids.ts'
 

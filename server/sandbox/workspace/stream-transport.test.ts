@@ -4,9 +4,9 @@ import { runInNewContext } from 'node:vm'
 import { Client, type JSONRPCMessage, type Progress } from '@modelcontextprotocol/client'
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
-import { silentLogger } from '../../../lib/logger.ts'
-import { frame, line, openTransport, STDERR, STDOUT, type WireRequest } from './docker-frame.fixture.ts'
-import { DockerStreamTransport } from './docker-stream-transport.ts'
+import { silentLogger } from '../../lib/logger.ts'
+import { dockerDemux, frame, line, openTransport, STDERR, STDOUT, type WireRequest } from './docker-frame.fixture.ts'
+import { StreamTransport } from './stream-transport.ts'
 
 const request = (id: number, params: Record<string, unknown> = {}): JSONRPCMessage => ({
   jsonrpc: '2.0',
@@ -17,7 +17,7 @@ const request = (id: number, params: Record<string, unknown> = {}): JSONRPCMessa
 const say = (message: unknown) => frame(STDOUT, line(message))
 const answer = (id: unknown, result: unknown = {}) => say({ jsonrpc: '2.0', id, result })
 
-describe('DockerStreamTransport: ids', () => {
+describe('StreamTransport: ids', () => {
   it('sends random ids and tokens and hands back the original ones', async () => {
     const { transport, received, theirs, requests } = await openTransport()
     await transport.send(request(0, { _meta: { progressToken: 0, other: 1 }, a: 1 }))
@@ -152,7 +152,7 @@ describe('DockerStreamTransport: ids', () => {
   })
 })
 
-describe('DockerStreamTransport: the stream', () => {
+describe('StreamTransport: the stream', () => {
   it('yields the same messages wherever it is cut, with stderr and noise in between', async () => {
     const texts = fc.array(fc.string({ unit: 'binary', maxLength: 50 }), { minLength: 1, maxLength: 8 })
     const noise = fc.constantFrom('', '   ', 'plain text', '{"broken":', '[1,2]', '{"jsonrpc":"1.0"}', 'ünïcode', '"{"')
@@ -216,7 +216,7 @@ describe('DockerStreamTransport: the stream', () => {
 
   it('closes before it was started', async () => {
     const stream = new Duplex({ read() {}, write() {} })
-    const transport = new DockerStreamTransport(stream, { logger: silentLogger })
+    const transport = new StreamTransport(stream, { demux: dockerDemux, logger: silentLogger })
     await transport.close()
     expect(stream.destroyed).toBe(true)
   })
@@ -233,7 +233,7 @@ describe('DockerStreamTransport: the stream', () => {
   })
 })
 
-describe('DockerStreamTransport: bounds', () => {
+describe('StreamTransport: bounds', () => {
   it('refuses a 50 MB result at the limit with flat memory, and goes on', async () => {
     const { transport, received, theirs, requests } = await openTransport()
     await transport.send(request(0))
@@ -341,7 +341,7 @@ describe('DockerStreamTransport: bounds', () => {
   })
 })
 
-describe('DockerStreamTransport under the SDK', () => {
+describe('StreamTransport under the SDK', () => {
   it('gives the last progress to the caller although the answer is in the same chunk', async () => {
     const { transport, theirs, requests } = await openTransport({ start: false })
     const client = new Client({ name: 'test', version: '0' })

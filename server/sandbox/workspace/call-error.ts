@@ -1,9 +1,9 @@
 import { ProtocolError, ProtocolErrorCode, SdkError, SdkErrorCode } from '@modelcontextprotocol/client'
-import { AppError, isAppError, messageOf } from '../../../lib/errors.ts'
-import { isRecord } from '../../../lib/is-record.ts'
-import { connectionLost } from './docker-stream-transport.ts'
+import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
+import { isRecord } from '../../lib/is-record.ts'
 import { FILTER_ERROR } from './message-filter.ts'
 import { readTarget } from './result-schema.ts'
+import { connectionLost } from './stream-transport.ts'
 
 const MAX_TEXT_CHARS = 500
 

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { z } from 'zod'
-import { readOutputChunk } from './docker-workspace-connection.ts'
 import {
   changesResult,
   fetchResult,
@@ -11,6 +10,7 @@ import {
   toolList,
   toolResult
 } from './result-schema.ts'
+import { readOutputChunk } from './workspace-connection.ts'
 
 const check = (schema: z.ZodType, value: unknown) => schema['~standard'].validate(value)
 const file = { path: 'a/b.txt', type: 'file', mode: 0o644, mtimeMs: 1.5, size: 3, hash: 'a'.repeat(64), data: 'AAAA' }

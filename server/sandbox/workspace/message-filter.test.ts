@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createLogger } from '../../../lib/logger.ts'
+import { createLogger } from '../../lib/logger.ts'
 import { MessageFilter } from './message-filter.ts'
 import { WireIds } from './wire-ids.ts'
 

@@ -1,7 +1,7 @@
 import { Client } from '@modelcontextprotocol/client'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { frame, line, openTransport, STDOUT, type WireRequest } from './docker-frame.fixture.ts'
-import { workspaceConnection } from './docker-workspace-connection.ts'
+import { workspaceConnection } from './workspace-connection.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'setTimeout', 'clearInterval', 'clearTimeout'] }))
 afterEach(() => void vi.useRealTimers())

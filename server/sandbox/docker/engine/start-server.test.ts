@@ -7,9 +7,10 @@ import { expect, it } from 'vitest'
 import { discard, temporaryFolder } from '../../../../tests/support/temporary-folder.ts'
 import { SERVER_EXIT } from '../../../../workspace-server/protocol.ts'
 import { silentLogger } from '../../../lib/logger.ts'
+import { openConnection } from '../../workspace/open-connection.ts'
 import { createDockerEngine } from '../docker-engine.ts'
-import type { EngineCall } from '../engine/engine-call.ts'
-import { openConnection } from './open-connection.ts'
+import type { EngineCall } from './engine-call.ts'
+import { serverStarter } from './start-server.ts'
 
 const limits = { memoryMb: 512, cpus: 0.5, pids: 128, workspaceMb: 256, network: 'none' }
 
@@ -65,7 +66,8 @@ it('takes a server that is slow for slow, and starts no other beside it', async 
   )
   try {
     const call: EngineCall = (_options, run) => run(new AbortController().signal)
-    const asked = { docker, call, logger: silentLogger, containerId: 'x', epoch: 1, resume: false, gvisor: false }
+    const start = serverStarter(docker, call, 'x')
+    const asked = { start, logger: silentLogger, containerId: 'x', epoch: 1, resume: false, gvisor: false }
     await expect(openConnection({ ...asked, initializeMs: 50 })).rejects.toMatchObject({ kind: 'timeout' })
     expect(execs()).toBe(1)
   } finally {

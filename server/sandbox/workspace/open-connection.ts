@@ -1,19 +1,16 @@
+/** Starts a workspace server in a sandbox and connects to it. What differs between engines is in `StartServer`. */
+import type { Duplex } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Client } from '@modelcontextprotocol/client'
-import type Dockerode from 'dockerode'
-import { INSIDE, SERVER_EXIT } from '../../../../workspace-server/protocol.ts'
-import { AppError, isAppError } from '../../../lib/errors.ts'
-import type { Logger } from '../../../lib/logger.ts'
-import { backoffMs } from '../../../lib/waiting/backoff.ts'
-import type { WorkspaceConnection } from '../../port.ts'
-import { isRunning, unpauseContainer } from '../engine/container-state.ts'
-import type { EngineCall } from '../engine/engine-call.ts'
-import { execExitCode, prepareExec, startExec } from '../engine/exec.ts'
+import { INSIDE, SERVER_EXIT } from '../../../workspace-server/protocol.ts'
+import { AppError, isAppError } from '../../lib/errors.ts'
+import type { Logger } from '../../lib/logger.ts'
+import { backoffMs } from '../../lib/waiting/backoff.ts'
+import type { WorkspaceConnection } from '../port.ts'
 import { staleEpoch, translateCallError } from './call-error.ts'
-import { DockerStreamTransport } from './docker-stream-transport.ts'
-import { workspaceConnection } from './docker-workspace-connection.ts'
+import { type Demux, StreamTransport } from './stream-transport.ts'
+import { workspaceConnection } from './workspace-connection.ts'
 
-const EXEC_MS = 30_000
 /** With fifty servers starting at once on two processors, one takes half a minute. Starting another would only slow both down. */
 const INITIALIZE_MS = 60_000
 const MAX_OUTPUT_CHARS = 1000
@@ -31,9 +28,21 @@ const noValidator = {
   getValidator: () => () => ({ valid: false as const, data: undefined, errorMessage: 'not supported' })
 }
 
+/** A server's process in a sandbox, as its engine sees it. */
+export interface StartedServer {
+  stream: Duplex
+  /** Separates the server's output from its error output. */
+  demux: Demux
+  /** Waits a moment if the engine does not know yet; null if it does not say. */
+  exitCode(): Promise<number | null>
+  isRunning(): Promise<boolean>
+}
+
+/** Starts this command in the sandbox. It has its own deadline. */
+export type StartServer = (cmd: string[]) => Promise<StartedServer>
+
 export interface OpenConnectionOptions {
-  docker: Dockerode
-  call: EngineCall
+  start: StartServer
   logger: Logger
   containerId: string
   epoch: number
@@ -62,20 +71,10 @@ export async function openConnection(options: OpenConnectionOptions): Promise<Wo
 }
 
 async function tryOpen(options: OpenConnectionOptions): Promise<WorkspaceConnection> {
-  const { docker, call, containerId, epoch, resume, gvisor, logger, isEnding } = options
-  // SIGUSR1 would open Node's debugger to every command in the container.
-  const server = [
-    gvisor ? INSIDE.readableNode : INSIDE.node,
-    '--disable-sigusr1',
-    INSIDE.server,
-    '--epoch',
-    String(epoch)
-  ]
-  const cmd = [...server, ...(resume ? ['--resume'] : []), ...(gvisor ? ['--hide'] : [])]
-  const request = { docker, call, containerId, cmd, workingDir: INSIDE.root, what: 'a server', ms: EXEC_MS }
-  const exec = await unpaused(options, () => prepareExec(request))
-  const stream = await unpaused(options, () => startExec(exec, call, 'a server', EXEC_MS))
-  const transport = new DockerStreamTransport(stream, { logger: logger.child({ containerId }), isEnding })
+  const { containerId, logger, isEnding } = options
+  const server = await options.start(serverCommand(options))
+  const { stream, demux } = server
+  const transport = new StreamTransport(stream, { demux, logger: logger.child({ containerId }), isEnding })
   const client = new Client({ name: 'mcp-orchestrator', version: '1' }, { jsonSchemaValidator: noValidator })
   client.onerror = (error) =>
     logger.debug({ err: error, containerId }, 'The connection to a sandbox reported an error.')
@@ -87,29 +86,21 @@ async function tryOpen(options: OpenConnectionOptions): Promise<WorkspaceConnect
     // After a timeout the client closed the stream itself, so the server did not end first.
     const ended = failure.kind !== 'timeout' && (!transport.isOpen || failure.code === 'connection_lost')
     await transport.close()
-    throw ended ? await whyEnded(exec, transport, options) : failure
+    throw ended ? await whyEnded(server, transport) : failure
   }
-  return workspaceConnection(containerId, client, transport, () => isRunning(docker, call, containerId, exec))
+  return workspaceConnection(containerId, client, transport, () => server.isRunning())
 }
 
-/** Does the work, if need be after unpausing the container: an engine may accept a command that it then refuses to start. */
-async function unpaused<T>({ docker, call, containerId }: OpenConnectionOptions, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    if (!isAppError(error, 'container_paused')) throw error
-    await unpauseContainer(docker, call, containerId, EXEC_MS)
-    return work()
-  }
+function serverCommand({ epoch, resume, gvisor }: OpenConnectionOptions): string[] {
+  const node = gvisor ? INSIDE.readableNode : INSIDE.node
+  // SIGUSR1 would open Node's debugger to every command in the container.
+  const server = [node, '--disable-sigusr1', INSIDE.server, '--epoch', String(epoch)]
+  return [...server, ...(resume ? ['--resume'] : []), ...(gvisor ? ['--hide'] : [])]
 }
 
-/** The exec knows the exit code; the output is only for the log. */
-async function whyEnded(
-  exec: Dockerode.Exec,
-  transport: DockerStreamTransport,
-  { call }: OpenConnectionOptions
-): Promise<AppError> {
-  const code = await execExitCode(exec, call)
+/** The engine knows the exit code; the output is only for the log. */
+async function whyEnded(server: StartedServer, transport: StreamTransport): Promise<AppError> {
+  const code = await server.exitCode()
   if (code === SERVER_EXIT.staleEpoch) return staleEpoch()
   if (code === SERVER_EXIT.takeoverFailed) {
     const message = 'The previous server in this sandbox has not ended yet; try again.'

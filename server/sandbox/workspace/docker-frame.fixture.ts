@@ -1,10 +1,13 @@
 import { duplexPair } from 'node:stream'
 import type { JSONRPCMessage } from '@modelcontextprotocol/client'
-import { silentLogger } from '../../../lib/logger.ts'
-import { DockerStreamTransport, type TransportOptions } from './docker-stream-transport.ts'
+import { silentLogger } from '../../lib/logger.ts'
+import { StreamDemuxer } from '../docker/engine/stream-demuxer.ts'
+import { type DemuxSink, StreamTransport, type TransportOptions } from './stream-transport.ts'
 
 export const STDOUT = 1
 export const STDERR = 2
+
+export const dockerDemux = (sink: DemuxSink) => new StreamDemuxer(sink)
 
 /** One frame of the engine's multiplexed stream. */
 export function frame(type: number, payload: Buffer | string): Buffer {
@@ -28,7 +31,7 @@ export interface WireRequest {
 /** A transport whose other end the test controls. It is started by default. */
 export async function openTransport(options: Partial<TransportOptions> & { start?: boolean } = {}) {
   const [ours, theirs] = duplexPair()
-  const transport = new DockerStreamTransport(ours, { logger: silentLogger, ...options })
+  const transport = new StreamTransport(ours, { demux: dockerDemux, logger: silentLogger, ...options })
   const received: JSONRPCMessage[] = []
   const events = { closed: 0, errors: [] as Error[] }
   transport.onmessage = (message) => {

@@ -2,8 +2,8 @@
  * The sandbox's answers. They are untrusted: each schema builds a new value from the fields that it knows and refuses anything else.
  */
 import { z } from 'zod'
-import type { PathTarget } from '../../../../workspace-server/protocol.ts'
-import { isRecord } from '../../../lib/is-record.ts'
+import { MAX_REACH_TARGETS, type PathTarget } from '../../../workspace-server/protocol.ts'
+import { isRecord } from '../../lib/is-record.ts'
 
 const MAX_CONTENT_PARTS = 1000
 const MAX_TOOLS = 200
@@ -46,6 +46,7 @@ export const limitsResult = z.object({
   uid: z.number(),
   memoryBytes: z.number().nullable(),
   pids: z.number().nullable(),
+  processLimit: z.number().nullable().exactOptional(),
   cpus: z.number().nullable(),
   interfaces: z.array(z.string().max(64)).max(MAX_INTERFACES),
   capabilities: z.string().max(64),
@@ -56,6 +57,8 @@ export const limitsResult = z.object({
   workspaceBytes: z.number(),
   workspaceInodes: z.number()
 })
+
+export const reachResult = z.object({ reached: z.array(count).max(MAX_REACH_TARGETS) })
 
 const mode = count.max(0o7777)
 const entry = z.discriminatedUnion('type', [
