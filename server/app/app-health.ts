@@ -27,7 +27,10 @@ export function openReadiness(examined: Examined, logger: Logger): Readiness {
   const { engine, store, sessions, progress, saves, bucket, dataDir, minFreeMb } = examined
   const { audit, sink } = examined.auditLog
   const checks: Record<string, HealthCheck> = {
-    engine: async () => `Docker ${(await engine.status()).version}`,
+    async engine() {
+      const { name, version } = await engine.status()
+      return `${name} ${version}`
+    },
     async store() {
       await probeStore(store.keyValues)
       const since = sessions.emptiedAt && `; it was emptied, as noticed at ${sessions.emptiedAt.toISOString()}`

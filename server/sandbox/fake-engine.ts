@@ -153,7 +153,14 @@ export class FakeEngine implements SandboxEngine {
   limitsFail: Error | undefined
 
   async status() {
-    return { version: 'fake', runtimes: [], cgroupVersion: '2', containers: this.containers.size, remapsUsers: false }
+    return {
+      name: 'Fake',
+      version: 'fake',
+      runtimes: [],
+      cgroupVersion: '2',
+      containers: this.containers.size,
+      remapsUsers: false
+    }
   }
 
   async ensureImage(): Promise<string> {

@@ -39,8 +39,11 @@ export interface SandboxOwner {
 }
 
 export interface EngineStatus {
+  /** `Docker` or `Kubernetes`. */
+  name: string
   version: string
   runtimes: string[]
+  /** Empty if the engine does not say. */
   cgroupVersion: string
   containers: number
   /** The engine runs without root, or remaps the users of containers, so it has only some user ids. */

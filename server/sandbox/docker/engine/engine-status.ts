@@ -9,6 +9,7 @@ export async function readEngineStatus(docker: Dockerode, call: EngineCall): Pro
   return call({ to: 'say how it is', ms: STATUS_MS }, async (abortSignal) => {
     const info = await readInfo(docker, abortSignal)
     return {
+      name: 'Docker',
       version: String(info.ServerVersion),
       runtimes: isRecord(info.Runtimes) ? Object.keys(info.Runtimes) : [],
       cgroupVersion: String(info.CgroupVersion ?? 'unknown'),

@@ -1,0 +1,123 @@
+import { ApiException } from '@kubernetes/client-node'
+import { AppError, type ErrorKind, isAppError } from '../../lib/errors.ts'
+import { isRecord } from '../../lib/is-record.ts'
+
+const MAX_TEXT_CHARS = 500
+
+/** What the API server answered. */
+export class ApiRefusal extends Error {
+  readonly status: number
+
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+interface Rule {
+  when: RegExp
+  kind?: ErrorKind
+  code: string
+  say: (context: ErrorContext) => string
+}
+
+export interface ErrorContext {
+  address: string
+  namespace: string
+  to: string
+  text: string
+}
+
+/** The first match counts. The text begins with the status, if the API server answered. */
+const RULES: Rule[] = [
+  {
+    when: /exceeded quota|maximum memory usage|maximum cpu usage/i,
+    code: 'cluster_full',
+    say: ({ text }) =>
+      `There is no room in the cluster: ${text}. Close some sessions, or raise the quota of the namespace.`
+  },
+  {
+    when: /violates PodSecurity|RuntimeClass|no PriorityClass|is forbidden: .*(spec|securityContext)|^422/i,
+    code: 'pod_refused',
+    say: ({ text }) => `The cluster does not accept the pod of a sandbox: ${text}`
+  },
+  {
+    when: /^401/,
+    code: 'engine_forbidden',
+    say: ({ address }) =>
+      `The Kubernetes API at ${address} does not accept our credentials: check the kubeconfig or the service account.`
+  },
+  {
+    when: /^403/,
+    code: 'engine_forbidden',
+    say: ({ to, namespace, text }) =>
+      `The service account may not ${to} in the namespace ${namespace} (${text}): apply the Role in deploy/kubernetes.`
+  },
+  {
+    when: /^404.*namespaces? "/,
+    code: 'engine_error',
+    say: ({ namespace }) => `The cluster has no namespace ${namespace}: create it, or set KUBERNETES_NAMESPACE.`
+  },
+  {
+    when: /^404|pod does not exist|container not found/,
+    kind: 'not-found',
+    code: 'container_gone',
+    say: () => 'The pod of this sandbox no longer exists.'
+  },
+  {
+    when: /\b(ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|ENETUNREACH|ECONNRESET|EPIPE|ETIMEDOUT|EAI_AGAIN)\b|socket hang up|other side closed|fetch failed|terminated/,
+    code: 'engine_unavailable',
+    say: ({ address }) => `The Kubernetes API does not answer at ${address}: check the address and the network.`
+  }
+]
+
+/**
+ * Translates an error of the Kubernetes client to an AppError. Nothing of the error but its text is kept: the errors of a failed
+ * connection contain the client's private key.
+ */
+export function translateApiError(error: unknown, context: Omit<ErrorContext, 'text'>): AppError {
+  if (isAppError(error)) return error
+  const text = describe(error)
+  const rule = RULES.find(({ when }) => when.test(text))
+  const details = { status: statusOf(error) }
+  const said = { ...context, text: text.replace(/^\d{3} /, '') }
+  if (rule) return new AppError(rule.kind ?? 'unavailable', rule.code, rule.say(said), { details })
+  const message = `The Kubernetes API failed to ${context.to}: ${said.text}`
+  return new AppError('unavailable', 'engine_error', message, { details })
+}
+
+/** The HTTP status of the answer; undefined if there was none, so that the request may have been carried out. */
+export function statusOf(error: unknown): number | undefined {
+  if (error instanceof ApiException) return error.code
+  if (error instanceof ApiRefusal) return error.status
+  if (isAppError(error) && typeof error.details.status === 'number') return error.details.status
+  return undefined
+}
+
+function describe(error: unknown): string {
+  const status = statusOf(error)
+  if (error instanceof ApiException) return `${status} ${statusMessage(error.body)}`.slice(0, MAX_TEXT_CHARS)
+  if (error instanceof ApiRefusal) return `${status} ${error.message}`.slice(0, MAX_TEXT_CHARS)
+  return causes(error).join(': ').slice(0, MAX_TEXT_CHARS)
+}
+
+/** The messages and codes of an error and its causes. */
+function causes(error: unknown, depth = 0): string[] {
+  if (!isRecord(error) && !(error instanceof Error)) return [typeof error === 'string' ? error : 'unknown error']
+  const { message, code, cause } = error as { message?: unknown; code?: unknown; cause?: unknown }
+  const own = [message, code].filter((part) => typeof part === 'string' && part !== '') as string[]
+  return cause === undefined || depth > 3 ? own : [...own, ...causes(cause, depth + 1)]
+}
+
+/** The message of the `Status` object in an answer. */
+export function statusMessage(body: unknown): string {
+  let value = body
+  if (typeof body === 'string') {
+    try {
+      value = JSON.parse(body)
+    } catch {
+      return body.slice(0, MAX_TEXT_CHARS)
+    }
+  }
+  return isRecord(value) && typeof value.message === 'string' ? value.message : 'no reason given'
+}

@@ -1,0 +1,233 @@
+/**
+ * The calls to the Kubernetes API that sandboxes need, in one namespace. Every call has a deadline and throws AppError. The Role in
+ * deploy/kubernetes allows these calls and no others.
+ */
+import {
+  AuthorizationV1Api,
+  type ConfigurationOptions,
+  CoreV1Api,
+  type KubeConfig,
+  NetworkingV1Api,
+  Observable,
+  PatchStrategy,
+  type RequestContext,
+  type ResponseContext,
+  type V1NetworkPolicy,
+  type V1NetworkPolicyList,
+  type V1Pod,
+  type V1PodList,
+  type V1ResourceQuota,
+  type V1ResourceQuotaList,
+  type V1SelfSubjectAccessReview,
+  VersionApi,
+  Watch
+} from '@kubernetes/client-node'
+import { type ClientOptions, WebSocket } from 'ws'
+import { withDeadline } from '../../lib/waiting/deadline.ts'
+import { ApiRefusal, statusMessage, translateApiError } from './api-error.ts'
+import { ExecStream } from './exec-stream.ts'
+import { CONTAINER } from './pod-spec.ts'
+
+const QUICK_MS = 10_000
+const EXEC_MS = 30_000
+const MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+const MAX_REFUSAL_BYTES = 4096
+const PAGE = 500
+const WATCH_SECONDS = 300
+/** The first protocol that can close the input alone; Kubernetes has it since 1.30. */
+const PROTOCOL = 'v5.channel.k8s.io'
+
+export interface Right {
+  verb: string
+  group: string
+  resource: string
+  subresource?: string
+}
+
+export interface PatchStep {
+  op: 'test' | 'add' | 'replace' | 'remove'
+  path: string
+  value?: string | undefined
+}
+
+type Work<T> = (options: ConfigurationOptions) => Promise<T>
+
+export class ClusterApi {
+  readonly address: string
+  readonly namespace: string
+  readonly #config: KubeConfig
+  readonly #core: CoreV1Api
+
+  constructor(config: KubeConfig, namespace: string) {
+    this.#config = config
+    this.#core = config.makeApiClient(CoreV1Api)
+    this.address = config.getCurrentCluster()?.server ?? ''
+    this.namespace = namespace
+  }
+
+  async version(): Promise<string> {
+    const api = this.#config.makeApiClient(VersionApi)
+    return (await this.#call('say its version', (options) => api.getCode({}, options))).gitVersion
+  }
+
+  createPod(body: V1Pod): Promise<V1Pod> {
+    const { namespace } = this
+    return this.#call('create a pod', (options) => this.#core.createNamespacedPod({ namespace, body }, options))
+  }
+
+  getPod(name: string): Promise<V1Pod> {
+    const { namespace } = this
+    return this.#call('read a pod', (options) => this.#core.readNamespacedPod({ name, namespace }, options))
+  }
+
+  patchPod(name: string, body: PatchStep[]): Promise<V1Pod> {
+    const { namespace } = this
+    const work: Work<V1Pod> = (options) => this.#core.patchNamespacedPod({ name, namespace, body }, options)
+    return this.#call('change a pod', work, PatchStrategy.JsonPatch)
+  }
+
+  /** The precondition keeps another pod of the same name alive. */
+  async deletePod(name: string, uid: string): Promise<void> {
+    const { namespace } = this
+    const body = { preconditions: { uid }, gracePeriodSeconds: 1 }
+    await this.#call('delete a pod', (options) => this.#core.deleteNamespacedPod({ name, namespace, body }, options))
+  }
+
+  async listPods(labelSelector: string): Promise<V1Pod[]> {
+    const { namespace } = this
+    const pods: V1Pod[] = []
+    for (let from: string | undefined; ; ) {
+      const page = { namespace, labelSelector, limit: PAGE, ...(from ? { _continue: from } : {}) }
+      const work: Work<V1PodList> = (options) => this.#core.listNamespacedPod(page, options)
+      const { items, metadata } = await this.#call('list pods', work)
+      pods.push(...items)
+      from = metadata?._continue || undefined
+      if (from === undefined) return pods
+    }
+  }
+
+  /** Calls back with every later state of the pod, and `onEnd` if the cluster ends this. Returns a function that ends it. */
+  async watchPod(name: string, from: string, onChange: (pod: V1Pod) => void, onEnd: () => void): Promise<() => void> {
+    const query = { fieldSelector: `metadata.name=${name}`, resourceVersion: from, timeoutSeconds: WATCH_SECONDS }
+    const onEvent = (type: string, pod: V1Pod) => (type === 'ERROR' ? onEnd() : onChange(pod))
+    const path = `/api/v1/namespaces/${this.namespace}/pods`
+    const watching = await new Watch(this.#config).watch(path, query, onEvent, onEnd)
+    return () => watching.abort()
+  }
+
+  exec(pod: string, command: string[]): Promise<ExecStream> {
+    const to = 'start a server in a pod'
+    const { address, namespace } = this
+    return withDeadline({ what: `the Kubernetes API to ${to}`, ms: EXEC_MS, code: 'engine_timeout' }, (signal) =>
+      openExec(this.#config, { namespace, pod, command }, signal).catch((error) => {
+        throw translateApiError(error, { address, namespace, to })
+      })
+    )
+  }
+
+  async may(right: Right): Promise<boolean> {
+    const api = this.#config.makeApiClient(AuthorizationV1Api)
+    const body = { spec: { resourceAttributes: { namespace: this.namespace, ...right } } }
+    const work: Work<V1SelfSubjectAccessReview> = (options) => api.createSelfSubjectAccessReview({ body }, options)
+    return (await this.#call('say what we may do', work)).status?.allowed ?? false
+  }
+
+  async policies(): Promise<V1NetworkPolicy[]> {
+    const { namespace } = this
+    const api = this.#config.makeApiClient(NetworkingV1Api)
+    const work: Work<V1NetworkPolicyList> = (options) => api.listNamespacedNetworkPolicy({ namespace }, options)
+    return (await this.#call('list network policies', work)).items
+  }
+
+  async quotas(): Promise<V1ResourceQuota[]> {
+    const { namespace } = this
+    const work: Work<V1ResourceQuotaList> = (options) => this.#core.listNamespacedResourceQuota({ namespace }, options)
+    return (await this.#call('list quotas', work)).items
+  }
+
+  #call<T>(to: string, work: Work<T>, contentType?: string): Promise<T> {
+    const { address, namespace } = this
+    const deadline = { what: `the Kubernetes API to ${to}`, ms: QUICK_MS, code: 'engine_timeout' }
+    return withDeadline(deadline, async (signal) => {
+      try {
+        return await work(withSignal(signal, contentType))
+      } catch (error) {
+        throw translateApiError(error, { address, namespace, to })
+      }
+    })
+  }
+}
+
+function withSignal(signal: AbortSignal, contentType: string | undefined): ConfigurationOptions {
+  const same = <T>(value: T) => new Observable(Promise.resolve(value))
+  const pre = (request: RequestContext) => {
+    request.setSignal(signal)
+    if (contentType !== undefined) request.setHeaderParam('Content-Type', contentType)
+    return same(request)
+  }
+  return {
+    middleware: [{ pre, post: (response: ResponseContext) => same(response) }],
+    middlewareMergeStrategy: 'append'
+  }
+}
+
+interface ExecRequest {
+  namespace: string
+  pod: string
+  command: string[]
+}
+
+/** Opens the stream into a pod. The client's own class ignores slow readers and does not report the end, so it only gives us the options. */
+async function openExec(
+  config: KubeConfig,
+  { namespace, pod, command }: ExecRequest,
+  signal: AbortSignal
+): Promise<ExecStream> {
+  const query = new URLSearchParams({
+    container: CONTAINER,
+    stdin: 'true',
+    stdout: 'true',
+    stderr: 'true',
+    tty: 'false'
+  })
+  for (const part of command) query.append('command', part)
+  const server = config.getCurrentCluster()?.server.replace(/^http/, 'ws') ?? ''
+  const options: ClientOptions = { handshakeTimeout: EXEC_MS, maxPayload: MAX_MESSAGE_BYTES, perMessageDeflate: false }
+  await config.applyToHTTPSOptions(options)
+  const uri = `${server}/api/v1/namespaces/${namespace}/pods/${pod}/exec?${query}`
+  const socket = new WebSocket(uri, [PROTOCOL], options)
+  const stream = new ExecStream(socket)
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  socket.once('open', resolve)
+  socket.once('error', reject)
+  socket.once('unexpected-response', (_request, response) => {
+    void readRefusal(response).then((refusal) => {
+      reject(refusal)
+      socket.terminate()
+    })
+  })
+  const stop = () => reject(signal.reason)
+  signal.addEventListener('abort', stop, { once: true })
+  try {
+    await promise
+    return stream
+  } catch (error) {
+    stream.destroy()
+    throw error
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+}
+
+async function readRefusal(response: AsyncIterable<Buffer> & { statusCode?: number | undefined }): Promise<ApiRefusal> {
+  let text = ''
+  try {
+    for await (const chunk of response) {
+      text += chunk.toString('utf8')
+      if (text.length > MAX_REFUSAL_BYTES) break
+    }
+  } catch {
+    // What was read is enough.
+  }
+  return new ApiRefusal(response.statusCode ?? 500, statusMessage(text))
+}

@@ -1,0 +1,111 @@
+/**
+ * Creates a pod with its own user id. The pod's name reserves the id, as a container's name does on Docker: names are unique in the
+ * namespace.
+ */
+import { randomInt, randomUUID } from 'node:crypto'
+import type { V1Pod } from '@kubernetes/client-node'
+import { AppError, isAppError } from '../../lib/errors.ts'
+import type { Logger } from '../../lib/logger.ts'
+import type { SandboxLimits } from '../port.ts'
+import { DEFAULT_UIDS, uidCount } from '../uid-range.ts'
+import { statusOf } from './api-error.ts'
+import type { ClusterApi } from './cluster-api.ts'
+import { LABEL, type PodOptions, podOf } from './pod-spec.ts'
+import { isRunning, whyHopeless, whyPending } from './pod-state.ts'
+
+const MAX_TRIES = 256
+const CONFLICT = 409
+
+export interface CreatePodOptions {
+  api: ClusterApi
+  limits: SandboxLimits
+  pods: PodOptions
+  /** How long a pod may take until it runs. */
+  startMs: number
+  logger: Logger
+}
+
+/** Creates a pod and waits until it runs. Leaves nothing behind when it fails. */
+export async function startPod(options: CreatePodOptions, labels: Record<string, string>): Promise<V1Pod> {
+  const created = await createPod(options, labels)
+  try {
+    return await untilRunning(options.api, created, options.startMs)
+  } catch (error) {
+    await remove(options, created)
+    throw error
+  }
+}
+
+async function createPod(options: CreatePodOptions, labels: Record<string, string>): Promise<V1Pod> {
+  const { uids = DEFAULT_UIDS } = options.limits
+  const tried = new Set<number>()
+  while (tried.size < Math.min(uidCount(uids), MAX_TRIES)) {
+    const uid = randomInt(uids.first, uids.last + 1)
+    if (tried.has(uid)) continue
+    tried.add(uid)
+    const pod = await tryCreate(options, labels, uid)
+    if (pod !== null) return pod
+  }
+  const message = `No user id of ${uids.first}-${uids.last} is free in the namespace: close some sessions, or set SANDBOX_UIDS to a wider range.`
+  throw new AppError('unavailable', 'sandbox_uids_used_up', message)
+}
+
+/** Returns null if another pod has this name. */
+async function tryCreate(
+  options: CreatePodOptions,
+  labels: Record<string, string>,
+  uid: number
+): Promise<V1Pod | null> {
+  const { api, limits } = options
+  const name = `mcp-sandbox-${uid}`
+  const claim = randomUUID()
+  try {
+    return await api.createPod(
+      podOf({ name, uid, limits, options: options.pods, labels: { ...labels, [LABEL.claim]: claim } })
+    )
+  } catch (error) {
+    if (statusOf(error) === CONFLICT) return null
+    if (statusOf(error) !== undefined) throw error
+    // The answer was lost, and the pod may exist.
+    const found = await api.getPod(name).catch(() => undefined)
+    if (found?.metadata?.labels?.[LABEL.claim] === claim) return found
+    throw error
+  }
+}
+
+async function remove({ api, logger }: CreatePodOptions, { metadata }: V1Pod): Promise<void> {
+  const { name = '', uid = '' } = metadata ?? {}
+  await api.deletePod(name, uid).catch((error) => {
+    if (!isAppError(error, 'container_gone')) logger.warn({ err: error, name }, 'pod left behind')
+  })
+}
+
+async function untilRunning(api: ClusterApi, created: V1Pod, ms: number): Promise<V1Pod> {
+  let pod = created
+  const until = performance.now() + ms
+  while (!isRunning(pod)) {
+    const hopeless = whyHopeless(pod)
+    if (hopeless) throw hopeless
+    const left = until - performance.now()
+    if (left <= 0) throw whyPending(pod)
+    pod = (await nextState(api, pod, left)) ?? (await api.getPod(pod.metadata?.name ?? ''))
+    if (pod.metadata?.uid !== created.metadata?.uid)
+      throw new AppError('not-found', 'container_gone', 'The pod was deleted while it started.')
+  }
+  return pod
+}
+
+/** Waits for a change. Returns undefined if the watch ended, for example because the version is too old for the cluster (410). */
+async function nextState(api: ClusterApi, { metadata }: V1Pod, ms: number): Promise<V1Pod | undefined> {
+  const { promise, resolve } = Promise.withResolvers<V1Pod | undefined>()
+  const timer = setTimeout(() => resolve(undefined), ms)
+  const end = await api.watchPod(metadata?.name ?? '', metadata?.resourceVersion ?? '', resolve, () =>
+    resolve(undefined)
+  )
+  try {
+    return await promise
+  } finally {
+    clearTimeout(timer)
+    end()
+  }
+}

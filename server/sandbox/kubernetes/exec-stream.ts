@@ -1,0 +1,129 @@
+/**
+ * A process in a pod as a stream, over the WebSocket protocol v5.channel.k8s.io: the first byte of a message is its channel. Reading
+ * gives the output, writing is the input. Invariant: memory use stays flat, whichever side is slow.
+ */
+import { Duplex } from 'node:stream'
+import type { WebSocket } from 'ws'
+import { isRecord } from '../../lib/is-record.ts'
+import type { DemuxSink } from '../workspace/stream-transport.ts'
+
+const STDIN = 0
+const STDOUT = 1
+const STDERR = 2
+const STATUS = 3
+const CLOSE = 255
+/** Load balancers close connections that are idle for a minute. */
+const PING_MS = 20_000
+const MAX_MESSAGE_BYTES = 64 * 1024
+const MAX_STATUS_BYTES = 64 * 1024
+const CLOSE_MS = 2000
+
+export class ExecStream extends Duplex {
+  /** The exit code; null if the stream ended without one. A code of 0 proves nothing: the process may live on. */
+  readonly exitCode: Promise<number | null>
+  readonly #ended: (code: number | null) => void
+  readonly #socket: WebSocket
+  #onStderr: DemuxSink['stderr'] = () => {}
+  #pinging: NodeJS.Timeout | undefined
+  #isAnswered = true
+  #hasAnswered = false
+
+  /** The socket must be new: what arrives before it is opened is read here. */
+  constructor(socket: WebSocket) {
+    super({ autoDestroy: true, allowHalfOpen: true })
+    const { promise, resolve } = Promise.withResolvers<number | null>()
+    this.exitCode = promise
+    this.#ended = resolve
+    this.#socket = socket
+    socket.on('message', (data: Buffer) => this.#receive(data))
+    socket.on('pong', () => {
+      this.#isAnswered = true
+      this.#hasAnswered = true
+    })
+    socket.once('open', () => {
+      this.#pinging = setInterval(() => this.#ping(), PING_MS).unref()
+    })
+    // The message of the error is enough; the error event contains the client's key.
+    socket.on('error', () => {})
+    socket.once('close', () => {
+      this.#ended(null)
+      this.push(null)
+      this.destroy()
+    })
+  }
+
+  readonly demux = (sink: DemuxSink) => {
+    this.#onStderr = sink.stderr
+    return { push: (chunk: Buffer) => sink.stdout(chunk) }
+  }
+
+  #receive(data: Buffer): void {
+    const payload = data.subarray(1)
+    if (data[0] === STDOUT && payload.length > 0 && !this.push(payload)) this.#socket.pause()
+    else if (data[0] === STDERR) this.#onStderr(payload)
+    else if (data[0] === STATUS) this.#ended(readExitCode(payload))
+  }
+
+  override _read(): void {
+    this.#socket.resume()
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
+    const send = (from: number) => {
+      if (this.#socket.readyState !== this.#socket.OPEN) {
+        done(new Error('The stream into the pod is closed.'))
+        return
+      }
+      const part = chunk.subarray(from, from + MAX_MESSAGE_BYTES)
+      const next = from + part.length
+      // The callback comes when the bytes have left this process, so a slow pod slows the writer down.
+      this.#socket.send(Buffer.concat([Buffer.of(STDIN), part]), (error) => {
+        if (error) done(new Error(error.message))
+        else if (next < chunk.length) send(next)
+        else done()
+      })
+    }
+    send(0)
+  }
+
+  override _final(done: (error?: Error | null) => void): void {
+    if (this.#socket.readyState === this.#socket.OPEN) this.#socket.send(Buffer.of(CLOSE, STDIN), () => done())
+    else done()
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    clearInterval(this.#pinging)
+    this.#ended(null)
+    if (this.#socket.readyState === this.#socket.OPEN) {
+      this.#socket.resume()
+      this.#socket.close()
+      const timer = setTimeout(() => this.#socket.terminate(), CLOSE_MS).unref()
+      this.#socket.once('close', () => clearTimeout(timer))
+    } else if (this.#socket.readyState === this.#socket.CONNECTING) this.#socket.terminate()
+    done(error)
+  }
+
+  /** A server that has answered pings before and no longer does is gone. */
+  #ping(): void {
+    if (!this.#isAnswered && this.#hasAnswered) return void this.#socket.terminate()
+    this.#isAnswered = false
+    // A paused socket can't see the answer.
+    if (this.isPaused() || this.#socket.isPaused) this.#isAnswered = true
+    this.#socket.ping(() => {})
+  }
+}
+
+function readExitCode(payload: Buffer): number | null {
+  if (payload.length > MAX_STATUS_BYTES) return null
+  try {
+    const value: unknown = JSON.parse(payload.toString('utf8'))
+    if (!isRecord(value)) return null
+    if (value.status === 'Success') return 0
+    const causes = isRecord(value.details) && Array.isArray(value.details.causes) ? value.details.causes : []
+    const found = causes.find((cause) => isRecord(cause) && cause.reason === 'ExitCode')
+    const code = Number(isRecord(found) ? found.message : Number.NaN)
+    return Number.isSafeInteger(code) ? code : null
+  } catch {
+    return null
+  }
+}

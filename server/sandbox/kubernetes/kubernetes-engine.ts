@@ -1,0 +1,219 @@
+/**
+ * Sandboxes on a Kubernetes cluster: one plain pod each, in one namespace. Owns the pods and the streams into them. Does not know about
+ * sessions. Invariant: every call to the API has a deadline, a failed create leaves no pod behind, and a sandbox that reaches the
+ * network is not used.
+ */
+import type { V1Pod } from '@kubernetes/client-node'
+import type { LimitsResult, ReachTarget } from '../../../workspace-server/protocol.ts'
+import { BoundedMap } from '../../lib/bounded-map.ts'
+import { AppError, isAppError } from '../../lib/errors.ts'
+import type { Logger } from '../../lib/logger.ts'
+import type {
+  ContainerState,
+  ContainerSummary,
+  EngineStatus,
+  SandboxEngine,
+  SandboxLimits,
+  SandboxOwner,
+  WorkspaceConnection
+} from '../port.ts'
+import { checkLimits, type EngineLimits } from '../workspace/limits-check.ts'
+import { openConnection, type StartServer } from '../workspace/open-connection.ts'
+import { statusOf } from './api-error.ts'
+import { ClusterApi } from './cluster-api.ts'
+import { type CreatePodOptions, startPod } from './create-pod.ts'
+import { type ClusterOptions, loadKubeConfig } from './kube-config.ts'
+import { checkClosed, checkStillClosed, commonTargets, nodeTarget } from './network-check.ts'
+import { APP, isGvisor, LABEL, limitedCommand, type PodOptions, STATE } from './pod-spec.ts'
+import { isLive, isRunning, podId, splitId, stateOf } from './pod-state.ts'
+import { SparePods } from './spare-pods.ts'
+
+const START_MS = 120_000
+const MAX_REMEMBERED = 1000
+/** Every running call asks whether its server is alive. */
+const ALIVE_MS = 10_000
+const CONFLICT = 409
+
+export interface KubernetesEngineOptions {
+  cluster: ClusterOptions
+  limits: SandboxLimits
+  pods: PodOptions
+  logger: Logger
+  /** Spare pods that all instances share. */
+  spares?: number
+  startMs?: number
+  /** False: a sandbox that reaches the network is used. */
+  checksNetwork?: boolean
+  /** More addresses that a sandbox must not reach, as `host:port`. */
+  closedTargets?: string[] | undefined
+}
+
+export class KubernetesEngine implements SandboxEngine {
+  readonly api: ClusterApi
+  readonly #options: KubernetesEngineOptions
+  readonly #creating: CreatePodOptions
+  readonly #spares: SparePods
+  readonly #connections = new Map<WorkspaceConnection, ReachTarget[]>()
+  /** Pods that we have begun to remove. */
+  readonly #removed = new BoundedMap<string, true>(MAX_REMEMBERED)
+  readonly #isInside: boolean
+  #targets: Promise<ReachTarget[]> | undefined
+
+  constructor(options: KubernetesEngineOptions) {
+    const { limits, logger, pods, startMs = START_MS, spares = 0 } = options
+    const { config, namespace, isInside } = loadKubeConfig(options.cluster)
+    this.#options = options
+    this.#isInside = isInside
+    this.api = new ClusterApi(config, namespace)
+    this.#creating = { api: this.api, limits, pods, startMs, logger }
+    this.#spares = new SparePods(this.#creating, spares)
+  }
+
+  async status(): Promise<EngineStatus> {
+    const [version, all] = await Promise.all([this.api.version(), this.api.listPods(`${LABEL.app}=${APP}`)])
+    return { name: 'Kubernetes', version, runtimes: [], cgroupVersion: '', containers: all.length, remapsUsers: false }
+  }
+
+  async hasImage(): Promise<boolean> {
+    return true
+  }
+
+  /** The nodes pull it; a cluster builds no images. */
+  async ensureImage(): Promise<string> {
+    return this.#options.pods.image
+  }
+
+  async waitForBuild(): Promise<boolean> {
+    return false
+  }
+
+  async create({ deployment, instance }: SandboxOwner): Promise<string> {
+    const taken = await this.#spares.take({ deployment, instance })
+    const labels = { [LABEL.deployment]: deployment, [LABEL.instance]: instance, [LABEL.state]: STATE.used }
+    const pod = taken ?? (await startPod(this.#creating, labels))
+    this.#spares.fill(deployment)
+    return podId(pod)
+  }
+
+  async connect(containerId: string, epoch: number, { resume = false } = {}): Promise<WorkspaceConnection> {
+    const { limits, logger, checksNetwork = true } = this.#options
+    const pod = await runningPod(this.api, containerId)
+    const start = serverStarter(this.api, limits, containerId)
+    const isEnding = () => this.#removed.has(containerId)
+    const gvisor = isGvisor(limits)
+    const opened = await openConnection({ start, logger, containerId, epoch, resume, gvisor, isEnding })
+    const closed = checksNetwork ? await this.#targetsFor(pod) : []
+    const connection = checkedAtClaim(opened, closed)
+    this.#connections.set(connection, closed)
+    void connection.closed.then(() => this.#connections.delete(connection))
+    return connection
+  }
+
+  async inspect(containerId: string): Promise<ContainerState | null> {
+    const pod = await findPod(this.api, containerId)
+    return pod && isLive(pod) ? stateOf(pod) : null
+  }
+
+  async remove(containerId: string): Promise<boolean> {
+    this.#removed.set(containerId, true)
+    const { name, uid } = splitId(containerId)
+    const mine = [...this.#connections.keys()].filter((each) => each.containerId === containerId)
+    const isRemoved = await removePod(this.api, name, uid)
+    // A node that is lost never closes its streams.
+    await Promise.all(mine.map((connection) => connection.close()))
+    return isRemoved
+  }
+
+  async list(deployment: string): Promise<ContainerSummary[]> {
+    const selector = `${LABEL.app}=${APP},${LABEL.deployment}=${deployment},${LABEL.state}=${STATE.used}`
+    return (await this.api.listPods(selector)).filter(isLive).map((pod) => ({
+      id: podId(pod),
+      instance: pod.metadata?.labels?.[LABEL.instance] ?? '',
+      createdAt: pod.metadata?.creationTimestamp?.getTime() ?? 0
+    }))
+  }
+
+  async verifyLimits(connection: WorkspaceConnection): Promise<LimitsResult> {
+    const { limits, pods } = this.#options
+    const seen = await connection.limits()
+    const takesRuntimeFilter = pods.seccompProfile === undefined
+    checkLimits(limits, seen, { engine: gvisorLimits(limits), hasInterface: true, takesRuntimeFilter })
+    await checkClosed(connection, this.#connections.get(connection) ?? [])
+    return seen
+  }
+
+  async close(): Promise<void> {
+    await this.#spares.stop()
+    await Promise.all([...this.#connections.keys()].map((connection) => connection.close()))
+  }
+
+  async #targetsFor({ status }: V1Pod): Promise<ReachTarget[]> {
+    const { closedTargets: more } = this.#options
+    this.#targets ??= commonTargets({ api: this.api.address, isInside: this.#isInside, more })
+    return [...nodeTarget(status?.hostIP), ...(await this.#targets)]
+  }
+}
+
+/** Under gVisor, the kernel inside shows none of the limits, and the cluster has accepted ours. */
+function gvisorLimits(limits: SandboxLimits): EngineLimits | undefined {
+  if (!isGvisor(limits)) return undefined
+  return { memoryBytes: limits.memoryMb * 2 ** 20, pids: limits.pids, cpus: limits.cpus, noNewPrivileges: true }
+}
+
+/** A warm sandbox was closed when it was created. It must still be when a session gets it. */
+function checkedAtClaim(connection: WorkspaceConnection, targets: ReachTarget[]): WorkspaceConnection {
+  const claim = async (epoch: number) => {
+    await Promise.all([connection.claim(epoch), targets.length > 0 && checkStillClosed(connection, targets)])
+  }
+  return Object.create(connection, { claim: { value: claim, enumerable: true } })
+}
+
+async function findPod(api: ClusterApi, containerId: string): Promise<V1Pod | undefined> {
+  const { name, uid } = splitId(containerId)
+  try {
+    const pod = await api.getPod(name)
+    return pod.metadata?.uid === uid ? pod : undefined
+  } catch (error) {
+    if (isAppError(error, 'container_gone')) return undefined
+    throw error
+  }
+}
+
+async function runningPod(api: ClusterApi, containerId: string): Promise<V1Pod> {
+  const pod = await findPod(api, containerId)
+  if (!pod || !isLive(pod))
+    throw new AppError('not-found', 'container_gone', 'The pod of this sandbox no longer exists.')
+  if (!isRunning(pod)) throw new AppError('unavailable', 'container_not_running', 'The pod of this sandbox has ended.')
+  return pod
+}
+
+async function removePod(api: ClusterApi, name: string, uid: string): Promise<boolean> {
+  try {
+    await api.deletePod(name, uid)
+    return true
+  } catch (error) {
+    // With another uid, the name belongs to another pod by now.
+    if (isAppError(error, 'container_gone') || statusOf(error) === CONFLICT) return false
+    throw error
+  }
+}
+
+function serverStarter(api: ClusterApi, limits: SandboxLimits, containerId: string): StartServer {
+  let lookedAt = 0
+  let wasRunning = true
+  return async (cmd) => {
+    const stream = await api.exec(splitId(containerId).name, limitedCommand(limits, cmd))
+    return {
+      stream,
+      demux: stream.demux,
+      exitCode: () => stream.exitCode,
+      async isRunning() {
+        if (performance.now() - lookedAt < ALIVE_MS) return wasRunning
+        const pod = await findPod(api, containerId)
+        wasRunning = pod !== undefined && isRunning(pod)
+        lookedAt = performance.now()
+        return wasRunning
+      }
+    }
+  }
+}

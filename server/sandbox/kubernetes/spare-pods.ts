@@ -1,0 +1,115 @@
+/**
+ * Pods that run before anyone needs them, shared by all instances of a deployment. A pod is taken by one atomic change of its labels,
+ * with a random claim id. Invariant: a pod is given to one caller at most, also if answers of the API get lost.
+ */
+import { randomUUID } from 'node:crypto'
+import type { V1Pod } from '@kubernetes/client-node'
+import { messageOf } from '../../lib/errors.ts'
+import type { SandboxOwner } from '../port.ts'
+import { statusOf } from './api-error.ts'
+import type { PatchStep } from './cluster-api.ts'
+import { type CreatePodOptions, startPod } from './create-pod.ts'
+import { APP, LABEL, STATE, specHash } from './pod-spec.ts'
+import { isLive, isRunning } from './pod-state.ts'
+
+const ROUNDS = 10
+
+export class SparePods {
+  readonly #options: CreatePodOptions
+  readonly #size: number
+  readonly #spec: string
+  #filling: Promise<void> | undefined
+  #stopped = false
+
+  constructor(options: CreatePodOptions, size: number) {
+    this.#options = options
+    this.#size = size
+    this.#spec = specHash(options.limits, options.pods)
+  }
+
+  /** Takes a spare pod; undefined if there is none. */
+  async take(owner: SandboxOwner): Promise<V1Pod | undefined> {
+    if (this.#size === 0) return undefined
+    for (let round = 0; round < ROUNDS; round++) {
+      const spare = (await this.#list(owner.deployment)).filter((pod) => isRunning(pod))
+      if (spare.length === 0) return undefined
+      for (const pod of shuffled(spare)) {
+        const taken = await this.#claim(pod, owner.instance)
+        if (taken) return taken
+      }
+    }
+    return undefined
+  }
+
+  /** Creates missing ones in the background, one after another. Instances that do this at the same time may create one too many each. */
+  fill(deployment: string): void {
+    if (this.#size === 0 || this.#stopped) return
+    this.#filling ??= this.#fill(deployment)
+      .catch((error) => this.#options.logger.warn(`A spare pod could not be created: ${messageOf(error)}`))
+      .finally(() => {
+        this.#filling = undefined
+      })
+  }
+
+  /** The spare pods stay for the other instances. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    await this.#filling
+  }
+
+  #list(deployment: string): Promise<V1Pod[]> {
+    const labels = [
+      [LABEL.app, APP],
+      [LABEL.deployment, deployment],
+      [LABEL.state, STATE.spare],
+      [LABEL.spec, this.#spec]
+    ]
+    return this.#options.api.listPods(labels.map(([name, value]) => `${name}=${value}`).join(','))
+  }
+
+  async #fill(deployment: string): Promise<void> {
+    const { api } = this.#options
+    while (!this.#stopped) {
+      const all = await this.#list(deployment)
+      // A pod that nobody took ends by itself after half an hour.
+      const ended = all.filter((pod) => isLive(pod) && ['Succeeded', 'Failed'].includes(pod.status?.phase ?? ''))
+      await Promise.allSettled(ended.map(({ metadata }) => api.deletePod(metadata?.name ?? '', metadata?.uid ?? '')))
+      if (all.filter(isLive).length - ended.length >= this.#size) return
+      await startPod(this.#options, { [LABEL.deployment]: deployment, [LABEL.state]: STATE.spare })
+    }
+  }
+
+  /** Returns undefined if another instance has taken it, or if it is gone. */
+  async #claim(pod: V1Pod, instance: string): Promise<V1Pod | undefined> {
+    const { api } = this.#options
+    const { name = '', uid = '', resourceVersion } = pod.metadata ?? {}
+    const claim = randomUUID()
+    const steps: PatchStep[] = [
+      { op: 'test', path: '/metadata/uid', value: uid },
+      { op: 'test', path: '/metadata/resourceVersion', value: resourceVersion },
+      { op: 'replace', path: label(LABEL.state), value: STATE.used },
+      { op: 'add', path: label(LABEL.instance), value: instance },
+      { op: 'add', path: label(LABEL.claim), value: claim }
+    ]
+    try {
+      return await api.patchPod(name, steps)
+    } catch (error) {
+      if (statusOf(error) !== undefined) return undefined
+      // The answer was lost: look whether the change was made. If that fails too, the janitor removes the pod.
+      const now = await api.getPod(name).catch(() => undefined)
+      return now?.metadata?.uid === uid && now.metadata.labels?.[LABEL.claim] === claim ? now : undefined
+    }
+  }
+}
+
+function label(name: string): string {
+  return `/metadata/labels/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
+}
+
+/** Instances that claim at the same moment should not all begin with the same pod. */
+function shuffled<T>(list: T[]): T[] {
+  return list
+    .map((value) => ({ value, at: Math.random() }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ value }) => value)
+}
