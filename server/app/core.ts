@@ -1,13 +1,11 @@
 /** Sessions and what they need: engine, stores, quotas. The app builds on it; tests and benchmarks use it directly. */
 import { randomUUID } from 'node:crypto'
 import type { Progress } from '../../contract/live.ts'
-import { sandboxLimits } from '../config/sandbox-limits.ts'
 import type { Settings } from '../config/settings.ts'
 import type { CoreObserver } from '../http/core-metrics.ts'
 import type { Logger } from '../lib/logger.ts'
 import { observed } from '../lib/observed.ts'
 import { ProgressBoard } from '../lib/waiting/progress-board.ts'
-import { createDockerEngine } from '../sandbox/docker/docker-engine.ts'
 import type { SandboxEngine } from '../sandbox/port.ts'
 import { Quotas } from '../sessions/access/quotas.ts'
 import { SessionAccess } from '../sessions/access/session-access.ts'
@@ -27,13 +25,10 @@ import { BucketWatch } from './bucket-watch.ts'
 import { CollectorRounds } from './collector-rounds.ts'
 import { dataPaths } from './data-paths.ts'
 import { openBucket, openCheckpoints } from './open-checkpoints.ts'
+import { openEngine } from './open-engine.ts'
 import { deploymentFileOf, openStore } from './open-store.ts'
 
 export type Core = Awaited<ReturnType<typeof createCore>>
-
-export function openEngine(settings: Settings, logger: Logger): SandboxEngine {
-  return createDockerEngine({ limits: sandboxLimits(settings), image: settings.SANDBOX_IMAGE, logger })
-}
 
 function sessionsOptions(settings: Settings): SessionsOptions {
   return {
@@ -95,7 +90,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
   const saves = new BucketWatch()
   const opened = { ...overrides, instanceId }
   const { store, checkpoints, bucket, format } = await openStorage(settings, logger, opened, saves)
-  const engine = observed(overrides.engine ?? openEngine(settings, logger), observer?.engine ?? (() => {}))
+  const engine = observed(overrides.engine ?? (await openEngine(settings, logger)), observer?.engine ?? (() => {}))
   const feed = new SessionFeed((error) => logger.error({ err: error }, 'A listener of the feed failed.'))
   const access: SessionAccess = new SessionAccess(store.keyValues, settings, {
     async checkOpen(sessionId, { isCopy }) {

@@ -97,6 +97,7 @@ function checkTogether(settings: Settings): void {
     const message = 'AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY belong together: set both, or neither.'
     throw new AppError('invalid', 'invalid_setting', message)
   }
+  checkKubernetes(settings)
   const { EMBEDDING_MODEL: embedding, OPENAI_API_KEY: key, OPENAI_COMPATIBLE_BASE_URL: server } = settings
   const lacking = embedding?.startsWith('openai/')
     ? !key && 'OPENAI_API_KEY'
@@ -104,6 +105,15 @@ function checkTogether(settings: Settings): void {
   if (lacking) {
     throw new AppError('invalid', 'invalid_setting', `EMBEDDING_MODEL is "${embedding}": set ${lacking} too.`)
   }
+}
+
+function checkKubernetes({ SANDBOX_ENGINE, KUBERNETES_IMAGE, SANDBOX_IMAGE, SANDBOX_NETWORK }: Settings): void {
+  if (SANDBOX_ENGINE !== 'kubernetes') return
+  const refuse = (why: string) => new AppError('invalid', 'invalid_setting', `SANDBOX_ENGINE is kubernetes: ${why}`)
+  if (SANDBOX_IMAGE) throw refuse('a cluster builds no image from SANDBOX_IMAGE; set KUBERNETES_IMAGE instead.')
+  if (!KUBERNETES_IMAGE) throw refuse('set KUBERNETES_IMAGE to the sandbox image (docs/guides/kubernetes.md).')
+  if (SANDBOX_NETWORK !== 'none')
+    throw refuse('SANDBOX_NETWORK must be none; policies of the cluster close the network.')
 }
 
 function checkToken(name: SettingName, token: string | undefined): void {

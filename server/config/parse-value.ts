@@ -64,6 +64,15 @@ export const origins: ParseValue<readonly string[]> = (value, name) => {
   throw invalidSetting(name, 'origins such as http://localhost:5173, separated by commas and without a path', value)
 }
 
+/** Values that each match the pattern, separated by commas. `wanted` describes them in words. */
+export function listOf(pattern: RegExp, wanted: string): ParseValue<string[]> {
+  return (value, name) => {
+    const all = value.split(',').map((one) => one.trim())
+    if (all.every((one) => pattern.test(one))) return all
+    throw invalidSetting(name, `${wanted}, separated by commas`, value)
+  }
+}
+
 const FEWEST_UIDS = 16
 /** Each id adds a line to `/etc/passwd` in the image. */
 const MOST_UIDS = 10_000

@@ -10,6 +10,7 @@ import { DEFAULT_UIDS } from '../sandbox/uid-range.ts'
 import {
   addressRanges,
   decimal,
+  listOf,
   matching,
   oneOf,
   origins,
@@ -39,6 +40,8 @@ const given = <T>(parse: ParseValue<T>, fallback: NoInfer<T>, help: string, more
 const secret = (help: string) => optional(text, help, { secret: true })
 
 const address = url('http:', 'https:')
+const DNS_NAME = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/
+const dnsLabel = matching(DNS_NAME, 'lower-case letters, digits, dots and dashes')
 const DAY_SECONDS = 86_400
 const megabytes = whole(1, 1_048_576)
 
@@ -106,6 +109,39 @@ export const SETTINGS = {
     'false',
     'true: the default model writes example requests for each tool; sends it the descriptions and costs tokens'
   ),
+  SANDBOX_ENGINE: given(oneOf('docker', 'kubernetes'), 'docker', 'where sandboxes run'),
+  KUBECONFIG: optional(
+    text,
+    'file with the access to the cluster; without it, the service account of our pod, or ~/.kube/config'
+  ),
+  KUBERNETES_CONTEXT: optional(text, 'context of that file, if it is not the current one'),
+  KUBERNETES_NAMESPACE: optional(dnsLabel, 'namespace for the pods of sandboxes; defaults to that of the context'),
+  KUBERNETES_IMAGE: optional(text, 'sandbox image in a registry that the cluster can reach, best by digest'),
+  KUBERNETES_PULL_SECRETS: optional(listOf(DNS_NAME, 'names of secrets'), 'secrets with which nodes pull the image'),
+  KUBERNETES_NODE_SELECTOR: optional(
+    listOf(/^[\w./-]+=[\w.-]*$/, 'labels such as pool=sandboxes'),
+    'labels of the nodes that run sandboxes'
+  ),
+  KUBERNETES_TOLERATIONS: optional(
+    listOf(/^[\w./-]+(=[\w.-]*)?:(NoSchedule|NoExecute|PreferNoSchedule)$/, 'taints such as sandboxes=true:NoSchedule'),
+    'taints of nodes that sandboxes tolerate'
+  ),
+  KUBERNETES_PRIORITY_CLASS: optional(dnsLabel, 'priority class of sandboxes'),
+  KUBERNETES_HOST_USERS: optional(
+    oneOf('true', 'false'),
+    'false: each pod has its own user namespace, if the cluster can do that'
+  ),
+  KUBERNETES_SECCOMP_PROFILE: optional(
+    text,
+    "profile on the nodes (images/seccomp.json), in place of the runtime's own"
+  ),
+  KUBERNETES_NETWORK_CHECK: given(oneOf('on', 'off'), 'on', 'off: sandboxes are used even if they reach the network'),
+  KUBERNETES_CLOSED_TARGETS: optional(
+    listOf(/^[\w.:[\]-]+:\d{1,5}$/, 'addresses such as 10.0.0.5:443'),
+    'more addresses that a sandbox must not reach; something must listen there'
+  ),
+  KUBERNETES_SPARE_PODS: given(whole(0, 1000), 0, 'pods that run in advance, shared by all instances'),
+  KUBERNETES_START_SECONDS: given(whole(5, 3600), 120, 'how long a pod may take to start'),
   SANDBOX_IMAGE: optional(text, 'your own base image for sandboxes (images/README.md)'),
   SANDBOX_RUNTIME: optional(text, 'container runtime of the engine, e.g. runsc for gVisor'),
   SANDBOX_MEMORY_MB: given(whole(64, 1_048_576), 512, 'memory of one sandbox'),

@@ -8,7 +8,7 @@ import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import Dockerode from 'dockerode'
-import { openEngine } from '../../server/app/core.ts'
+import { openEngine } from '../../server/app/open-engine.ts'
 import { loadSettings } from '../../server/config/load-settings.ts'
 import { silentLogger } from '../../server/lib/logger.ts'
 import { openRedisStore } from '../../server/storage/redis/open-redis-store.ts'
@@ -44,7 +44,7 @@ export interface WorldOptions {
 
 /** An engine with the image in it; takes a while, and serves many walks. */
 export async function startEngine(): Promise<PrivateEngine> {
-  const ours = openEngine(loadSettings({ env: {} }), silentLogger)
+  const ours = await openEngine(loadSettings({ env: {} }), silentLogger)
   const image = await ours.ensureImage()
   await ours.close()
   const engine = await startPrivateEngine()

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { Redis } from 'ioredis'
 import { afterAll, describe, expect, it } from 'vitest'
-import { openEngine } from '../../server/app/core.ts'
+import { openEngine } from '../../server/app/open-engine.ts'
 import { loadSettings } from '../../server/config/load-settings.ts'
 import { silentLogger } from '../../server/lib/logger.ts'
 import { deploymentFile, readDeploymentId } from '../../server/storage/deployment-file.ts'
@@ -13,7 +13,7 @@ import { productArgs } from '../support/product.ts'
 import { serve, stopServers } from '../support/serve.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 
-const engine = openEngine(loadSettings({ env: {} }), silentLogger)
+const engine = await openEngine(loadSettings({ env: {} }), silentLogger)
 const children: ChildProcess[] = []
 const redises: OwnRedis[] = []
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import Dockerode from 'dockerode'
 import { afterEach, describe, expect, it } from 'vitest'
-import { openEngine } from '../../server/app/core.ts'
+import { openEngine } from '../../server/app/open-engine.ts'
 import { loadSettings } from '../../server/config/load-settings.ts'
 import { silentLogger } from '../../server/lib/logger.ts'
 import { openEmbeddedStore } from '../../server/storage/embedded/open-embedded-store.ts'
@@ -11,7 +11,7 @@ import { discard, temporaryFolder } from '../support/temporary-folder.ts'
 import { testRedisEnv } from '../support/test-redis.ts'
 
 const docker = new Dockerode()
-const engine = openEngine(loadSettings({ env: {} }), silentLogger)
+const engine = await openEngine(loadSettings({ env: {} }), silentLogger)
 const started: SessionProcess[] = []
 const folders: string[] = []
 

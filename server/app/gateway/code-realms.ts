@@ -2,11 +2,13 @@
 import type { ReserveRealm } from '../../code/realm-queue.ts'
 import { sandboxLimits } from '../../config/sandbox-limits.ts'
 import type { Settings } from '../../config/settings.ts'
+import { AppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 
 type Environment = Record<string, string | undefined>
 
 export async function openContainers(settings: Settings, logger: Logger, { DOCKER_HOST }: Environment) {
+  if (settings.SANDBOX_ENGINE === 'kubernetes') throw notOnKubernetes()
   const { createChildContainers } = await import('../../sandbox/docker/servers/child-containers.ts')
   const ownServices = [settings.REDIS_URL, DOCKER_HOST].flatMap(serviceAt)
   return createChildContainers({ limits: sandboxLimits(settings), image: settings.SANDBOX_IMAGE, ownServices, logger })
@@ -36,4 +38,10 @@ function serviceAt(address: string | undefined): { host: string; port: number }[
   const { hostname = '', port, protocol = '' } = URL.parse(address ?? '') ?? {}
   if (hostname === '') return []
   return [{ host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port) || (DEFAULT_PORTS[protocol] ?? 0) }]
+}
+
+function notOnKubernetes(): AppError {
+  const message =
+    'With SANDBOX_ENGINE=kubernetes, servers with "sandbox" and programs are not supported yet: remove "sandbox" from the entry, or use Docker.'
+  return new AppError('unavailable', 'engine_unsupported', message)
 }

@@ -19,7 +19,7 @@ export async function describeLimits(engine: SandboxEngine): Promise<string> {
   const memory = limits.memoryBytes === null ? 'memory limit not visible' : `${limits.memoryBytes / 2 ** 20} MB`
   const files = Math.round(limits.workspaceBytes / 2 ** 20)
   const filter = limits.openKernelParts?.length === 0 ? ', seccomp profile applied' : ''
-  return `enforced: ${memory}, ${limits.cpus ?? '?'} CPU, ${limits.pids ?? '?'} processes, ${files} MB of files, uid ${limits.uid}, no capabilities${filter}`
+  return `enforced: ${memory}, ${limits.cpus ?? '?'} CPU, ${limits.pids ?? limits.processLimit ?? '?'} processes, ${files} MB of files, uid ${limits.uid}, no capabilities${filter}`
 }
 
 /** The usual number of user ids on a rootless engine. */

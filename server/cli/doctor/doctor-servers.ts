@@ -1,7 +1,7 @@
 /** The checks of `doctor` for each server in the registry. They start servers only with `--servers`. */
 
 import { resolve } from 'node:path'
-import { openEngine } from '../../app/core.ts'
+import { openEngine } from '../../app/open-engine.ts'
 import { LOCAL_OWNER } from '../../calls/caller.ts'
 import { openCredentials } from '../../catalog/credentials.ts'
 import { openGrants } from '../../catalog/grants.ts'
@@ -58,7 +58,7 @@ async function describeServer(settings: Settings, entry: ServerEntry, tools: Too
 async function describeLocal(settings: Settings, { name, command, cwd, env, sandbox }: LocalEntry): Promise<string> {
   if (sandbox) {
     const image = sandbox.image ?? settings.SANDBOX_IMAGE
-    const engine = openEngine({ ...settings, SANDBOX_IMAGE: image }, createLogger('silent'))
+    const engine = await openEngine({ ...settings, SANDBOX_IMAGE: image }, createLogger('silent'))
     try {
       if (await engine.hasImage()) return `runs in a sandbox; its image (${image ?? 'the default one'}) is ready`
     } finally {

@@ -4,8 +4,8 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { terminalText } from '../../../contract/hidden-characters.ts'
 import { openModels } from '../../app/app-models.ts'
-import { openEngine } from '../../app/core.ts'
 import { openBucket } from '../../app/open-checkpoints.ts'
+import { openEngine } from '../../app/open-engine.ts'
 import { findWrongFolder, openStore } from '../../app/open-store.ts'
 import { loadRegistry } from '../../catalog/registry.ts'
 import type { Settings } from '../../config/settings.ts'
@@ -17,11 +17,13 @@ import { operatorMessageOf } from '../../lib/errors.ts'
 import { createLogger } from '../../lib/logger.ts'
 import { plural } from '../../lib/plural.ts'
 import { canLimitSocketMemory } from '../../sandbox/docker/engine/socket-memory.ts'
+import type { KubernetesEngine } from '../../sandbox/kubernetes/kubernetes-engine.ts'
 import type { SandboxEngine } from '../../sandbox/port.ts'
 import { probeFolder, probeStore } from '../../storage/write-probe.ts'
 import type { Command } from '../command.ts'
 import { describeCredentials } from './doctor-credentials.ts'
 import { describeDataDir } from './doctor-data.ts'
+import { checkCluster } from './doctor-kubernetes.ts'
 import { describeNode } from './doctor-node.ts'
 import { describePort } from './doctor-port.ts'
 import { describeLimits, describeUsers, listContents } from './doctor-sandbox.ts'
@@ -48,12 +50,13 @@ export const doctorCommand: Command = {
       'LLM_PROVIDER',
       'LLM_MODEL'
     ] as const),
+    ...(['SANDBOX_ENGINE', 'KUBECONFIG', 'KUBERNETES_NAMESPACE', 'KUBERNETES_IMAGE'] as const),
     ...(['SANDBOX_IMAGE', 'SANDBOX_RUNTIME', 'SANDBOX_NETWORK', 'SANDBOX_UIDS', 'MIN_FREE_MB'] as const)
   ],
   defaults: doctorDefaults,
   async run(settings, { flags }) {
     const logger = createLogger('silent')
-    const engine = openEngine(settings, logger)
+    const engine = await openEngine(settings, logger)
     const marks: Mark[] = []
     const check: Check = async (part, job) => {
       const [mark, text] = await job().then(
@@ -70,14 +73,18 @@ export const doctorCommand: Command = {
       async () => `servers in ${resolve(settings.MCP_CONFIG)}, data in ${resolve(settings.DATA_DIR)}`
     )
     const engineOk = await check('engine', () => describeEngine(engine, settings))
-    if (engineOk) {
+    if (engineOk && isCluster(engine)) {
+      const isReady = await checkCluster(engine, check, settings.KUBERNETES_IMAGE ?? '')
+      if (isReady) await check('limits', () => describeLimits(engine))
+      if (isReady && flags.image === true) await check('contents', () => describeContents(engine))
+    } else if (engineOk) {
       await check('users', () => describeUsers(engine, settings.SANDBOX_UIDS))
       await check('runtime', () => describeRuntime(engine, settings))
       const image = await check('image', () => engine.ensureImage((line) => process.stdout.write(`      ${line}\n`)))
       if (image) await check('limits', () => describeLimits(engine))
       if (image && flags.image === true) await check('contents', () => describeContents(engine))
     }
-    await check('network', async () => describeNetwork(settings))
+    if (!isCluster(engine)) await check('network', async () => describeNetwork(settings))
     await check('children', () => describeChildren(settings))
     await check('data', async () => describeDataDir(resolve(settings.DATA_DIR)))
     await check('store', () => describeStore(settings))
@@ -103,13 +110,18 @@ function doctorDefaults(env: Record<string, string | undefined>) {
 
 async function describeEngine(engine: SandboxEngine, settings: Settings): Promise<Found> {
   try {
-    const { version, cgroupVersion, containers } = await engine.status()
-    const found = `Docker ${version}, cgroup v${cgroupVersion}, ${plural(containers, 'container')}`
+    const { name, version, cgroupVersion, containers } = await engine.status()
+    const cgroup = cgroupVersion === '' ? '' : `, cgroup v${cgroupVersion}`
+    const found = `${name} ${version}${cgroup}, ${plural(containers, 'container')}`
     return cgroupVersion === '1' && !canLimitSocketMemory() ? { warn: `${found}. ${NO_SOCKET_LIMIT}` } : found
   } catch (error) {
     if (await needsEngine(settings)) throw error
     return { warn: `${operatorMessageOf(error)} Only the workspace and servers with "sandbox" need it.` }
   }
+}
+
+function isCluster(engine: SandboxEngine): engine is KubernetesEngine {
+  return 'api' in engine
 }
 
 const NO_SOCKET_LIMIT =

@@ -44,6 +44,15 @@ export interface Right {
   subresource?: string
 }
 
+/** Every call that is made in the namespace of the sandboxes. The Role in deploy/kubernetes has the same. */
+export const NEEDED_RIGHTS: readonly Right[] = [
+  ...['create', 'get', 'list', 'watch', 'patch', 'delete'].map((verb) => ({ verb, group: '', resource: 'pods' })),
+  // Since Kubernetes 1.35, exec over WebSocket needs both.
+  ...['get', 'create'].map((verb) => ({ verb, group: '', resource: 'pods', subresource: 'exec' })),
+  { verb: 'list', group: '', resource: 'resourcequotas' },
+  { verb: 'list', group: 'networking.k8s.io', resource: 'networkpolicies' }
+]
+
 export interface PatchStep {
   op: 'test' | 'add' | 'replace' | 'remove'
   path: string

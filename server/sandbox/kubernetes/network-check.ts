@@ -45,7 +45,7 @@ async function resolved(target: string): Promise<ReachTarget[]> {
   return hosts.map((address) => ({ protocol: 'tcp', host: address, port: Number(port) }))
 }
 
-export function nameServers(text: string): string[] {
+function nameServers(text: string): string[] {
   return [...text.matchAll(/^nameserver\s+(\S+)/gm)].flatMap(([, host = '']) => (isIP(host) ? [host] : []))
 }
 

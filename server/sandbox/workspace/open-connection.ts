@@ -29,7 +29,7 @@ const noValidator = {
 }
 
 /** A server's process in a sandbox, as its engine sees it. */
-export interface StartedServer {
+interface StartedServer {
   stream: Duplex
   /** Separates the server's output from its error output. */
   demux: Demux

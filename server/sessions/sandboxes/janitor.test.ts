@@ -24,6 +24,16 @@ function age(folder: string): void {
 }
 
 describe('idle sandboxes', () => {
+  // Seen to fail without the early release: the container stays until the session is idle.
+  it('are given up with their files saved, if the engine can not pause', async () => {
+    Object.assign(fake.engine, { pause: undefined, unpause: undefined })
+    const manager = await fake.start('one', { pauseAfterMs: 0 })
+    await write(manager, 's', 'kept')
+    await vi.waitFor(() => expect(fake.engine.containers.size).toBe(0))
+    const next = await containerOf(manager, 's')
+    expect(fake.engine.containers.get(next)?.files.get('a')).toBe('kept')
+  })
+
   // Seen before: the sandbox of a client that connected again and again was recycled under it.
   it('stay as long as someone connects again, on any instance', async () => {
     const idleMs = 3_600_000

@@ -8,7 +8,7 @@ import { afterAll, expect, it } from 'vitest'
 import type { RevertPlanReply, VersionsReply } from '../../../contract/effects/effect-replies.ts'
 import type { Snapshot } from '../../../contract/live.ts'
 import type { Transcript } from '../../../contract/transcript.ts'
-import { openEngine } from '../../../server/app/core.ts'
+import { openEngine } from '../../../server/app/open-engine.ts'
 import { loadSettings } from '../../../server/config/load-settings.ts'
 import { silentLogger } from '../../../server/lib/logger.ts'
 import { seededRandom } from '../../chaos/random.ts'
@@ -161,7 +161,7 @@ async function checkUndone(server: Served, visitor: Visitor): Promise<void> {
 
 /** A server that stops removes its sandboxes, so nothing may be left of it or of the one that was killed. */
 async function expectNothingLeft({ deployment }: Served): Promise<void> {
-  const engine = openEngine(loadSettings({ env: {} }), silentLogger)
+  const engine = await openEngine(loadSettings({ env: {} }), silentLogger)
   try {
     await expect.poll(() => engine.list(deployment)).toEqual([])
   } finally {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { openEngine } from '../../../server/app/core.ts'
+import { openEngine } from '../../../server/app/open-engine.ts'
 import { loadSettings } from '../../../server/config/load-settings.ts'
 import { silentLogger } from '../../../server/lib/logger.ts'
 import { openEmbeddedStore } from '../../../server/storage/embedded/open-embedded-store.ts'
@@ -125,7 +125,7 @@ it('keeps previews and reviews over a kill -9, applies them once, and leaves no 
   expect(await (await get('file?path=one.txt', one)).text()).toBe('once\n')
   expect(await seenOf(two, 'a.txt')).toEqual(HIDDEN)
   expect(await seenOf(two, 'b.txt')).toEqual(SHOWN)
-  const engine = openEngine(loadSettings({ env: {} }), silentLogger)
+  const engine = await openEngine(loadSettings({ env: {} }), silentLogger)
   const store = await openEmbeddedStore({ dataDir: server.dataDir, logger: silentLogger })
   const bound = (await store.sessions.list()).flatMap(({ containerId }) => containerId ?? [])
   await store.close()

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { openEngine } from '../../../server/app/core.ts'
+import { openEngine } from '../../../server/app/open-engine.ts'
 import { loadSettings } from '../../../server/config/load-settings.ts'
 import { silentLogger } from '../../../server/lib/logger.ts'
 import type { SandboxEngine } from '../../../server/sandbox/port.ts'
@@ -20,7 +20,7 @@ let engine: SandboxEngine
 
 beforeAll(async () => {
   bucket = await openTestBucket()
-  engine = openEngine(loadSettings({ env: {} }), silentLogger)
+  engine = await openEngine(loadSettings({ env: {} }), silentLogger)
 })
 afterAll(async () => {
   await engine.close()

@@ -1,0 +1,130 @@
+/** Pods without containers: what counts here is what the API server says. */
+import { afterEach, describe, expect, it } from 'vitest'
+import {
+  NAMESPACE,
+  startTestCluster,
+  type TestCluster
+} from '../../../tests/fixtures/kubernetes/kubernetes-sandboxes.ts'
+import type { StandInOptions } from '../../../tests/fixtures/kubernetes/stand-in-cluster.ts'
+import { LABEL, podOf, STATE } from './pod-spec.ts'
+
+let test: TestCluster
+afterEach(() => test.stop())
+
+async function start(options: StandInOptions = {}) {
+  test = await startTestCluster({ hasContainers: false, ...options })
+}
+
+function addSpares(count: number): void {
+  const labels = { [LABEL.deployment]: test.owner.deployment, [LABEL.state]: STATE.spare }
+  for (let n = 0; n < count; n++) {
+    const { LIMITS: limits, options } = specOf()
+    const pod = podOf({ name: `spare-${n}`, uid: 20_000 + n, limits, options, labels })
+    const { name = '', labels: own = {} } = pod.metadata ?? {}
+    const metadata = { name, labels: own }
+    test.cluster.objects.create('Pod', NAMESPACE, { ...pod, metadata, status: { phase: 'Running' } })
+  }
+}
+
+function specOf() {
+  return {
+    LIMITS: { memoryMb: 512, cpus: 0.5, pids: 128, workspaceMb: 256, network: 'none' },
+    options: { image: 'sandbox' }
+  }
+}
+
+describe('spare pods', () => {
+  // Checked: without the `test` steps, instances get the same pod.
+  it('are given to one of three instances each, 100 at once, also if answers get lost', async () => {
+    await start()
+    addSpares(100)
+    let patches = 0
+    test.cluster.fault = (call) => (call === 'patch pods' && ++patches % 7 === 0 ? 'lost' : undefined)
+    const instances = ['one', 'two', 'three'].map((instance) => ({
+      engine: test.engine({ spares: 1 }),
+      owner: { ...test.owner, instance }
+    }))
+    const claims = Array.from({ length: 100 }, (_, n) => instances[n % 3]).map((each) =>
+      each?.engine.create(each.owner)
+    )
+    const ids = await Promise.all(claims)
+    expect(new Set(ids).size).toBe(100)
+    for (const { engine } of instances) await engine.close()
+    const used = test.cluster.pods(NAMESPACE).filter(({ metadata }) => metadata.labels[LABEL.state] === STATE.used)
+    // None is taken without being given to someone.
+    expect(used.map(({ metadata }) => `${metadata.name}@${metadata.uid}`).sort()).toEqual([...ids].sort())
+    const listed = await Promise.all(instances.map(({ engine, owner }) => engine.list(owner.deployment)))
+    expect(listed[0]).toHaveLength(100)
+  })
+
+  it('are made again after a claim, and do not count as sandboxes of an instance', async () => {
+    await start()
+    const engine = test.engine({ spares: 2 })
+    const first = await engine.create(test.owner)
+    await expect.poll(() => test.cluster.pods(NAMESPACE)).toHaveLength(3)
+    expect((await engine.list(test.owner.deployment)).map(({ id }) => id)).toEqual([first])
+    const second = await engine.create({ ...test.owner, instance: 'other' })
+    expect(await engine.list(test.owner.deployment)).toContainEqual(
+      expect.objectContaining({ id: second, instance: 'other' })
+    )
+  })
+
+  it('of another image or other limits are not taken', async () => {
+    await start()
+    addSpares(1)
+    const id = await test.engine({ spares: 1, pods: { image: 'newer' } }).create(test.owner)
+    expect(id).not.toMatch(/^spare/)
+  })
+})
+
+describe('a cluster without room', () => {
+  it('says which quota is used up', async () => {
+    await start({ maxPods: 1 })
+    const engine = test.engine()
+    await engine.create(test.owner)
+    await expect(engine.create(test.owner)).rejects.toMatchObject({
+      code: 'cluster_full',
+      message: expect.stringMatching(/no room in the cluster: .*exceeded quota: sandboxes/)
+    })
+  })
+
+  it('says why no node takes the pod, and keeps no pod that waits', async () => {
+    await start()
+    test.cluster.unschedulable = '0/2 nodes are available: 2 Insufficient memory.'
+    const engine = test.engine({ startMs: 50 })
+    await expect(engine.create(test.owner)).rejects.toMatchObject({
+      code: 'cluster_full',
+      message: 'There is no room in the cluster: 0/2 nodes are available: 2 Insufficient memory.'
+    })
+    await expect.poll(() => test.cluster.pods(NAMESPACE)).toEqual([])
+  })
+})
+
+describe('an API server', () => {
+  it('that refuses is explained by what is missing', async () => {
+    await start({ rules: [{ apiGroups: [''], resources: ['pods'], verbs: ['list'] }] })
+    await expect(test.engine().create(test.owner)).rejects.toMatchObject({
+      code: 'engine_forbidden',
+      message: expect.stringContaining('may not create a pod in the namespace sandboxes')
+    })
+  })
+
+  it('that is down is named with its address, and nothing of our credentials', async () => {
+    await start()
+    const engine = test.engine()
+    const { address } = test.cluster
+    await test.cluster.stop()
+    const calls = [
+      engine.status(),
+      engine.create(test.owner),
+      engine.connect('x@y', 1),
+      engine.inspect('x@y'),
+      engine.list('x')
+    ]
+    for (const result of await Promise.allSettled(calls)) {
+      const expected = { code: 'engine_unavailable', message: expect.stringContaining(address) }
+      expect(result).toMatchObject({ status: 'rejected', reason: expected })
+      expect(JSON.stringify(result)).not.toContain('secret-token')
+    }
+  })
+})

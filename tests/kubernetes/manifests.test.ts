@@ -1,0 +1,133 @@
+/** Checks the manifests in deploy/kubernetes against what the adapter calls and what the settings know. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { parse, parseAllDocuments } from 'yaml'
+import { SETTINGS } from '../../server/config/settings.ts'
+import { isAppError } from '../../server/lib/errors.ts'
+import { packageRoot } from '../../server/lib/files/package-root.ts'
+import { NEEDED_RIGHTS } from '../../server/sandbox/kubernetes/cluster-api.ts'
+import { NAMESPACE, startTestCluster, type TestCluster } from '../fixtures/kubernetes/kubernetes-sandboxes.ts'
+import { checkRestricted } from '../fixtures/kubernetes/pod-security.ts'
+import type { RoleRule } from '../fixtures/kubernetes/stand-in-cluster.ts'
+
+interface Manifest {
+  kind: string
+  metadata: { name: string; namespace?: string; labels?: Record<string, string> }
+  rules?: RoleRule[]
+  spec?: Record<string, unknown>
+}
+
+const root = join(packageRoot(), 'deploy/kubernetes')
+const read = (path: string) => readFileSync(join(root, path), 'utf8')
+const manifests = readdirSync(root, { recursive: true, encoding: 'utf8' })
+  .filter((path) => path.endsWith('.yaml') && !path.endsWith('kustomization.yaml'))
+  .flatMap((path) => parseAllDocuments(read(path)).map((document): Manifest => document.toJS()))
+const only = (kind: string, name?: string) => {
+  const found = manifests.filter((each) => each.kind === kind && (name === undefined || each.metadata.name === name))
+  expect(found).toHaveLength(1)
+  return found[0] as Manifest
+}
+const verbs = (rules: RoleRule[]) =>
+  rules.flatMap(({ apiGroups, resources, verbs: all }) =>
+    apiGroups.flatMap((group) => resources.flatMap((resource) => all.map((verb) => `${verb} ${group}/${resource}`)))
+  )
+
+describe('the Role', () => {
+  let test: TestCluster
+  afterEach(() => test?.stop())
+
+  it('has exactly the rights that doctor checks', () => {
+    const needed = NEEDED_RIGHTS.map(({ verb, group, resource, subresource }) => {
+      return `${verb} ${group}/${subresource ? `${resource}/${subresource}` : resource}`
+    })
+    expect(verbs(only('Role').rules ?? []).sort()).toEqual([...needed].sort())
+  })
+
+  it('is enough for all calls of the adapter but exec, and each of its verbs is used', async () => {
+    const rules = only('Role').rules ?? []
+    test = await startTestCluster({ hasContainers: false, rules })
+    const engine = test.engine({ spares: 1 })
+    const id = await engine.create(test.owner)
+    await expect.poll(() => test.cluster.pods(NAMESPACE)).toHaveLength(2)
+    await engine.create(test.owner)
+    // Its pods have no containers, so this gets no further than the upgrade.
+    await expect(engine.connect(id, 1)).rejects.toMatchObject({ code: 'container_gone' })
+    await Promise.all([
+      engine.inspect(id),
+      engine.list('x'),
+      engine.status(),
+      engine.api.policies(),
+      engine.api.quotas()
+    ])
+    await engine.remove(id)
+    expect([...new Set(test.cluster.calls)].sort()).toEqual(verbs(rules).sort())
+  })
+
+  it('allows nothing else', async () => {
+    test = await startTestCluster({ hasContainers: false, rules: only('Role').rules ?? [] })
+    const paths = [
+      ['GET', `/api/v1/namespaces/${NAMESPACE}/secrets`],
+      ['GET', `/api/v1/namespaces/${NAMESPACE}/pods/x/log`],
+      ['POST', `/api/v1/namespaces/${NAMESPACE}/pods/x/ephemeralcontainers`],
+      ['PUT', `/api/v1/namespaces/${NAMESPACE}/pods/x`],
+      ['POST', `/apis/networking.k8s.io/v1/namespaces/${NAMESPACE}/networkpolicies`],
+      ['DELETE', `/apis/networking.k8s.io/v1/namespaces/${NAMESPACE}/networkpolicies/deny-all`],
+      ['GET', '/api/v1/nodes']
+    ]
+    for (const [method = '', path = ''] of paths) {
+      const headers = { authorization: 'Bearer secret-token' }
+      const { status } = await fetch(`${test.cluster.address}${path}`, { method, headers })
+      expect(status, `${method} ${path}`).toBe(403)
+    }
+  })
+
+  it('is missed in a sentence if it is not applied', async () => {
+    test = await startTestCluster({ hasContainers: false, rules: [] })
+    const error = await test
+      .engine()
+      .create(test.owner)
+      .catch((caught) => caught)
+    expect(isAppError(error, 'engine_forbidden') && error.message).toContain('deploy/kubernetes')
+  })
+})
+
+describe('the manifests', () => {
+  it('put only the Role and its binding, the policy and the quota beside the sandboxes', () => {
+    const beside = manifests.filter(({ metadata }) => metadata.namespace === 'mcp-sandboxes').map(({ kind }) => kind)
+    expect(beside.sort()).toEqual(['NetworkPolicy', 'ResourceQuota', 'Role', 'RoleBinding'])
+    expect(only('NetworkPolicy', 'deny-all').spec).toEqual({ podSelector: {}, policyTypes: ['Ingress', 'Egress'] })
+    const labels = manifests.filter(({ kind }) => kind === 'Namespace').map(({ metadata }) => metadata.labels ?? {})
+    for (const label of labels) expect(label['pod-security.kubernetes.io/enforce']).toBe('restricted')
+  })
+
+  it('have pods that pass the restricted standard', () => {
+    const workloads = manifests.filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet')
+    expect(workloads).toHaveLength(2)
+    for (const { metadata, spec } of workloads) {
+      const template = spec?.template as { spec: Parameters<typeof checkRestricted>[1] }
+      expect(() => checkRestricted(metadata.name, template.spec)).not.toThrow()
+    }
+  })
+
+  it('name settings that exist, and files that exist', () => {
+    const names = [...read('base/orchestrator.yaml').matchAll(/name: ([A-Z][A-Z_]+)/g)].map(([, name = '']) => name)
+    const literals = [...read('overlays/try-out/kustomization.yaml').matchAll(/- ([A-Z_]+)=/g)].map(
+      ([, name = '']) => name
+    )
+    expect(names.length + literals.length).toBeGreaterThan(3)
+    for (const name of [...names, ...literals]) expect(Object.keys(SETTINGS)).toContain(name)
+    for (const folder of ['base', 'overlays/try-out']) {
+      const { resources } = parse(read(`${folder}/kustomization.yaml`)) as { resources: string[] }
+      for (const path of resources)
+        expect(
+          () => readdirSync(join(root, folder)).includes(path) || readdirSync(join(root, folder, path))
+        ).not.toThrow()
+    }
+  })
+
+  it('give a shutdown more time than it takes', () => {
+    const template = only('Deployment').spec?.template as { spec: { terminationGracePeriodSeconds: number } }
+    expect(template.spec.terminationGracePeriodSeconds).toBeGreaterThan(30)
+  })
+})
