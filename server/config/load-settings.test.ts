@@ -32,6 +32,15 @@ describe('loadSettings', () => {
     expect(loadSettings(sources).registryIsFound).toBe(isFound)
   })
 
+  it.each([
+    [{}, /KUBERNETES_IMAGE/],
+    [{ KUBERNETES_IMAGE: 'r/i', SANDBOX_IMAGE: 'mine' }, /SANDBOX_IMAGE/],
+    [{ KUBERNETES_IMAGE: 'r/i', SANDBOX_NETWORK: 'bridge' }, /SANDBOX_NETWORK/],
+    [{ KUBERNETES_IMAGE: 'r/i', KUBERNETES_TOLERATIONS: 'sandboxes' }, /taints such as/]
+  ])('refuses what a cluster does not have: %j', (env, said) => {
+    expect(() => loadSettings({ env: { SANDBOX_ENGINE: 'kubernetes', ...env } })).toThrow(said)
+  })
+
   it('treats an empty variable as not set', () => {
     expect(loadSettings({ env: { PORT: '' } }).PORT).toBe(3000)
   })

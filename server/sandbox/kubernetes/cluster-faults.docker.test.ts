@@ -113,7 +113,7 @@ describe('the API server', () => {
     test.cluster.cutStreams()
     await call
     const again = await engine.connect(id, 1, { resume: true })
-    expect((await run(again, 'cat file; pgrep -f "sleep 300" | wc -l')).stdout).toBe('kept\n0\n')
+    expect((await run(again, 'cat file; pgrep -x sleep | wc -l')).stdout).toBe('kept\n0\n')
   })
 
   it('loses the answer to a create: the pod is found and used, and none is left behind', async () => {

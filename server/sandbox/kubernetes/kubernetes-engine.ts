@@ -116,9 +116,8 @@ export class KubernetesEngine implements SandboxEngine {
 
   async remove(containerId: string): Promise<boolean> {
     this.#removed.set(containerId, true)
-    const { name, uid } = splitId(containerId)
     const mine = [...this.#connections.keys()].filter((each) => each.containerId === containerId)
-    const isRemoved = await removePod(this.api, name, uid)
+    const isRemoved = await removePod(this.api, containerId)
     // A node that is lost never closes its streams.
     await Promise.all(mine.map((connection) => connection.close()))
     return isRemoved
@@ -187,7 +186,11 @@ async function runningPod(api: ClusterApi, containerId: string): Promise<V1Pod> 
   return pod
 }
 
-async function removePod(api: ClusterApi, name: string, uid: string): Promise<boolean> {
+async function removePod(api: ClusterApi, containerId: string): Promise<boolean> {
+  const pod = await findPod(api, containerId)
+  // A pod that is being deleted could be deleted again, with the same answer.
+  if (!pod || !isLive(pod)) return false
+  const { name, uid } = splitId(containerId)
   try {
     await api.deletePod(name, uid)
     return true
