@@ -1,5 +1,7 @@
 /** The whole program with pods for sandboxes, on a stand-in for the API server of a cluster. */
+import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import {
   localImage,
@@ -7,16 +9,20 @@ import {
   startTestCluster,
   type TestCluster
 } from '../fixtures/kubernetes/kubernetes-sandboxes.ts'
+import { freePort } from '../support/free-port.ts'
+import { productArgs, productEnv } from '../support/product.ts'
 import { type Served, serve, stopServers } from '../support/serve.ts'
+import { discard, temporaryFolder } from '../support/temporary-folder.ts'
 
 let test: TestCluster
 let server: Served
+let image: string
+const settings = () => ({ SANDBOX_ENGINE: 'kubernetes', KUBECONFIG: test.kubeconfig, KUBERNETES_IMAGE: image })
+
 beforeAll(async () => {
-  const image = await localImage()
+  image = await localImage()
   test = await startTestCluster({}, image)
-  const { kubeconfig: KUBECONFIG } = test
-  const settings = { SANDBOX_ENGINE: 'kubernetes', KUBECONFIG, KUBERNETES_IMAGE: image }
-  server = await serve({ ...settings, WARM_POOL_SIZE: '1', PAUSE_AFTER_SECONDS: '1' })
+  server = await serve({ ...settings(), WARM_POOL_SIZE: '1', PAUSE_AFTER_SECONDS: '1' })
 })
 afterAll(async () => {
   await stopServers()
@@ -40,4 +46,16 @@ it('runs an approved command in a pod, and gives the pod up when the tab is clos
   const again = server.connect(id, { token })
   await again.ready()
   expect(await again.sh('cat file')).toContain('kept')
+})
+
+it('has a doctor that checks rights, policy, quota and a pod from inside', async () => {
+  const env = { ...process.env, ...productEnv(), ...settings(), LLM_PROVIDER: 'demo', DATA_DIR: temporaryFolder() }
+  const args = [...productArgs('main'), 'doctor', '--port', String(await freePort())]
+  const { stdout } = await promisify(execFile)(process.execPath, args, { env, cwd: env.DATA_DIR })
+  discard(env.DATA_DIR)
+  expect(stdout).toMatch(/^ok {4}engine +Kubernetes v1\.36\.4\+stand-in, \d+ containers?$/m)
+  expect(stdout).toMatch(/^ok {4}rights +all that are needed in the namespace sandboxes$/m)
+  expect(stdout).toMatch(/^ok {4}policy +deny-all closes the namespace sandboxes$/m)
+  expect(stdout).toMatch(/^warn {2}quota +The namespace sandboxes has no ResourceQuota/m)
+  expect(stdout).toMatch(/^ok {4}limits +enforced: 512 MB, 0\.5 CPU, 128 processes/m)
 })
