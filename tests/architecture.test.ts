@@ -43,7 +43,7 @@ const INSIDE: Record<string, string[][]> = {
       'server/app/open-store.ts',
       'server/app/open-logins.ts',
       'server/app/open-checkpoints.ts',
-      'server/app/open-engine.ts',
+      'server/app/engine',
       'server/app/provider-keys.ts',
       'server/app/gateway'
     ],

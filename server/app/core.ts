@@ -24,8 +24,8 @@ import { prepareEngine } from './app-lifecycle.ts'
 import { BucketWatch } from './bucket-watch.ts'
 import { CollectorRounds } from './collector-rounds.ts'
 import { dataPaths } from './data-paths.ts'
+import { openEngine } from './engine/open-engine.ts'
 import { openBucket, openCheckpoints } from './open-checkpoints.ts'
-import { openEngine } from './open-engine.ts'
 import { deploymentFileOf, openStore } from './open-store.ts'
 
 export type Core = Awaited<ReturnType<typeof createCore>>

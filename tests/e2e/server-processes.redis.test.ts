@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import Dockerode from 'dockerode'
 import { afterEach, describe, expect, it } from 'vitest'
-import { openEngine } from '../../server/app/open-engine.ts'
+import { openEngine } from '../../server/app/engine/open-engine.ts'
 import { loadSettings } from '../../server/config/load-settings.ts'
 import { silentLogger } from '../../server/lib/logger.ts'
 import { openEmbeddedStore } from '../../server/storage/embedded/open-embedded-store.ts'

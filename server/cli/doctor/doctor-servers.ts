@@ -1,7 +1,7 @@
 /** The checks of `doctor` for each server in the registry. They start servers only with `--servers`. */
 
 import { resolve } from 'node:path'
-import { openEngine } from '../../app/open-engine.ts'
+import { openEngine } from '../../app/engine/open-engine.ts'
 import { LOCAL_OWNER } from '../../calls/caller.ts'
 import { openCredentials } from '../../catalog/credentials.ts'
 import { openGrants } from '../../catalog/grants.ts'

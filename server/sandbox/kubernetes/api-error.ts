@@ -4,7 +4,7 @@ import { isRecord } from '../../lib/is-record.ts'
 
 const MAX_TEXT_CHARS = 500
 
-/** What the API server answered. */
+/** An answer of the API server that refuses a request. */
 export class ApiRefusal extends Error {
   readonly status: number
 

@@ -236,7 +236,7 @@ async function readRefusal(response: AsyncIterable<Buffer> & { statusCode?: numb
       if (text.length > MAX_REFUSAL_BYTES) break
     }
   } catch {
-    // What was read is enough.
+    // The part that was read is enough.
   }
   return new ApiRefusal(response.statusCode ?? 500, statusMessage(text))
 }

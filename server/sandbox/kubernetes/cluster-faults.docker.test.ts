@@ -1,4 +1,4 @@
-/** What a cluster does to sandboxes, and what the adapter makes of it. On a stand-in for the API server; its pods are containers. */
+/** Faults of a cluster, on a stand-in for its API server whose pods are containers. */
 import { networkInterfaces } from 'node:os'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import {

@@ -28,7 +28,7 @@ export interface TargetOptions {
   more?: string[] | undefined
 }
 
-/** What every sandbox of this cluster is tested with; the node of a pod comes in addition. */
+/** The targets for every sandbox of this cluster. The node of a pod comes in addition. */
 export async function commonTargets({ api, isInside, more = [] }: TargetOptions): Promise<ReachTarget[]> {
   const { hostname, port, protocol } = new URL(api)
   const apiPort = Number(port) || (protocol === 'https:' ? 443 : 80)

@@ -33,7 +33,7 @@ const LOST_NODE: V1Toleration[] = ['not-ready', 'unreachable'].map((key) => ({
   tolerationSeconds: NODE_LOST_SECONDS
 }))
 
-/** What an administrator can choose about pods. */
+/** The choices of an administrator about pods. */
 export interface PodOptions {
   image: string
   pullSecrets?: string[] | undefined

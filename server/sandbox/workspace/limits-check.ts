@@ -6,7 +6,7 @@ const MEGABYTE = 1024 * 1024
 /** The kernel creates these in every network namespace once a tunnel module is loaded. They are down and lead nowhere. */
 const FALLBACK_DEVICE = /^(lo|tunl0|gre0|gretap0|erspan0|ip_vti0|ip6_vti0|sit0|ip6tnl0|ip6gre0)$/
 
-/** What the engine says it set. */
+/** Limits as the engine says it set them. */
 export interface EngineLimits {
   memoryBytes?: number | undefined
   pids?: number | null | undefined
@@ -14,7 +14,7 @@ export interface EngineLimits {
   noNewPrivileges?: boolean | undefined
 }
 
-/** What differs between engines. */
+/** The differences between engines. */
 export interface LimitsTerms {
   /** Used where the kernel inside shows nothing, and passed only for runtimes that are known for this (gVisor). */
   engine?: EngineLimits | undefined

@@ -1,11 +1,11 @@
 /** Opens the engine for sandboxes that SANDBOX_ENGINE names. The client for Kubernetes is large and loaded only if it is used. */
-import { kubernetesPods } from '../config/kubernetes-pods.ts'
-import { sandboxLimits } from '../config/sandbox-limits.ts'
-import type { Settings } from '../config/settings.ts'
-import type { Logger } from '../lib/logger.ts'
-import { createDockerEngine } from '../sandbox/docker/docker-engine.ts'
-import type { KubernetesEngine } from '../sandbox/kubernetes/kubernetes-engine.ts'
-import type { SandboxEngine } from '../sandbox/port.ts'
+import { kubernetesPods } from '../../config/kubernetes-pods.ts'
+import { sandboxLimits } from '../../config/sandbox-limits.ts'
+import type { Settings } from '../../config/settings.ts'
+import type { Logger } from '../../lib/logger.ts'
+import { createDockerEngine } from '../../sandbox/docker/docker-engine.ts'
+import type { KubernetesEngine } from '../../sandbox/kubernetes/kubernetes-engine.ts'
+import type { SandboxEngine } from '../../sandbox/port.ts'
 
 export async function openEngine(settings: Settings, logger: Logger): Promise<SandboxEngine> {
   if (settings.SANDBOX_ENGINE === 'kubernetes') return openKubernetes(settings, logger)
@@ -13,7 +13,7 @@ export async function openEngine(settings: Settings, logger: Logger): Promise<Sa
 }
 
 async function openKubernetes(settings: Settings, logger: Logger): Promise<KubernetesEngine> {
-  const { KubernetesEngine: Engine } = await import('../sandbox/kubernetes/kubernetes-engine.ts')
+  const { KubernetesEngine: Engine } = await import('../../sandbox/kubernetes/kubernetes-engine.ts')
   return new Engine({
     cluster: {
       kubeconfig: settings.KUBECONFIG,
