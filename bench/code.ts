@@ -1,9 +1,13 @@
-/** Measures programs (`run_code`) from the client's side: start on a warm sandbox, an inner call against `execute`, and replay. */
+/**
+ * Measures programs (`run_code`) from the client's side: start on a warm sandbox, an inner call against `execute`, replay, and twenty tasks
+ * against other ways to solve them.
+ */
 import { setTimeout as wait } from 'node:timers/promises'
 import { silentLogger } from '../server/lib/logger.ts'
 import { ApprovalInbox } from '../server/policy/approval-inbox.ts'
 import { openEmbeddedStore } from '../server/storage/embedded/open-embedded-store.ts'
 import { type GatewayProcess, startGateway } from '../tests/support/gateway-process.ts'
+import { threeWays } from './code/three-ways.ts'
 import { everythingEntry } from './gateway/ways.ts'
 import { round, step, summary, timed } from './statistics.ts'
 
@@ -29,7 +33,7 @@ export async function codeFigures(): Promise<object> {
     const start = await step('code: start on a warm sandbox', () => startFigures(run))
     const call = await step('code: an inner call against execute', () => callFigures(gateway, run))
     const replay = await step(`code: replay of ${CALLS} calls`, () => replayFigure(gateway, run))
-    return { ...start, ...call, ...replay }
+    return { ...start, ...call, ...replay, ...(await threeWays()) }
   } finally {
     await gateway.end()
   }
