@@ -48,3 +48,6 @@ export class ApprovalPending extends Error {
     this.card = card
   }
 }
+
+/** Thrown if somebody else drives this run, it has ended, or the store can't be reached. The program is not told; it goes on later. */
+export class LostRun extends Error {}

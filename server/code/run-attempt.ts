@@ -13,7 +13,7 @@ import { StartGate } from '../lib/waiting/start-gate.ts'
 import { wireError } from '../lib/web/wire-error.ts'
 import type { ApprovalInbox } from '../policy/approval-inbox.ts'
 import { CodeChannel, type ProgramEnd, type RealmProcess } from './code-channel.ts'
-import { ApprovalPending, type CallOutcome, type ProgramCall, type ProgramCalls } from './program-call.ts'
+import { ApprovalPending, type CallOutcome, LostRun, type ProgramCall, type ProgramCalls } from './program-call.ts'
 import { programCard } from './program-card.ts'
 import { changedRuntime, departed } from './run-departure.ts'
 import { isSameCall, type RunEvent, type RunLog } from './run-log.ts'
@@ -343,6 +343,3 @@ export class RunAttempt {
     this.#stop.abort()
   }
 }
-
-/** Somebody else drives this run, or it has ended. */
-class LostRun extends Error {}

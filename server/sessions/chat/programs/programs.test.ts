@@ -6,6 +6,7 @@ import { localRealm } from '../../../code/local-realm.fixture.ts'
 import { AppError } from '../../../lib/errors.ts'
 import type { StepEvent } from '../../../models/port.ts'
 import { createPolicy } from '../../../policy/approval-policy.ts'
+import { leaseLost } from '../../../storage/store-errors.ts'
 import { called, type FakeChat, type FakeChatOptions, fakeChat, said } from '../fake-chat.ts'
 
 const opened: FakeChat[] = []
@@ -184,6 +185,28 @@ await tools.crm.list()
     expect(await ended(chat)).toMatchObject({ value: 'done' })
     expect((await inner(chat))[0]).toMatchObject({ decision: { approved: false, by: 'cancel' } })
     expect(sent).not.toContain('unwaited')
+  })
+
+  // Checked: if the error counts as the outcome of the call, the program gets it, and so does every replay.
+  it('is not told that its instance has lost the session for a moment, and goes on', async () => {
+    let isLost = false
+    const chat = await start(
+      `const { ids } = await tools.crm.list()
+await tools.crm.list().then(() => ids.length, (error) => error.code)`,
+      {
+        events: (log) => ({
+          ...log,
+          append: (...given) => {
+            const isSecond = given[1].some(({ data }) => (data.program as { n?: number } | undefined)?.n === 2)
+            if (!isSecond || isLost) return log.append(...given)
+            isLost = true
+            throw leaseLost()
+          }
+        })
+      }
+    )
+    expect(await ended(chat)).toMatchObject({ value: 2 })
+    expect(isLost).toBe(true)
   })
 
   it('is offered only with a server, and can not call itself or the router', async () => {

@@ -13,6 +13,7 @@ import {
   ApprovalPending,
   type CallHooks,
   type CallOutcome,
+  LostRun,
   type ProgramCall,
   type ProgramCalls
 } from '../../../code/program-call.ts'
@@ -24,6 +25,7 @@ import { isReadOnly, mustNotBeRepeated } from '../../../policy/tool-effects.ts'
 import type { NewEvent } from '../../../storage/event-log.ts'
 import { typeSignature } from '../../../tools/type-signature.ts'
 import type { Conversation } from '../../feed/conversation.ts'
+import { isOwnershipError } from '../../sandboxes/ownership-error.ts'
 import { appendEvents, lostWithServer, onceKey, resultOf } from '../../sandboxes/session-events.ts'
 import type { HeldSession } from '../../sandboxes/session-manager.ts'
 import { askedElsewhere } from '../alternative-server.ts'
@@ -60,6 +62,15 @@ export class ChatCalls implements ProgramCalls {
   }
 
   async run(call: ProgramCall, hooks: CallHooks): Promise<CallOutcome> {
+    try {
+      return await this.#run(call, hooks)
+    } catch (error) {
+      // Another instance has the session, or the store is away. That is no outcome of the call.
+      throw isOwnershipError(error) ? new LostRun('', { cause: error }) : error
+    }
+  }
+
+  async #run(call: ProgramCall, hooks: CallHooks): Promise<CallOutcome> {
     if (call.kind === 'search') return { ok: true, value: await this.#search(call.args, hooks.signal) }
     const tool = await this.#named(call, hooks.signal)
     if (!tool) return unknownTool(call)

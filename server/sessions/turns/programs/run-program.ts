@@ -12,6 +12,7 @@ import { chatRunId, RunLog, type RunState } from '../../../code/run-log.ts'
 import { limitedLog } from '../../../code/run-quota.ts'
 import { AppError, isAppError, messageOf } from '../../../lib/errors.ts'
 import type { NewEvent } from '../../../storage/event-log.ts'
+import { leaseLost } from '../../../storage/store-errors.ts'
 import { isOwnershipError } from '../../sandboxes/ownership-error.ts'
 import { appendEvents, onceKey, resultOf } from '../../sandboxes/session-events.ts'
 import { timesAsked } from '../call-targets.ts'
@@ -129,6 +130,8 @@ async function drive(place: ProgramPlace, { signal, onOutput }: RunInput): Promi
     }).run(signal)
     if (end === 'ended' || end === 'waiting') return end
     signal.throwIfAborted()
+    // Whoever holds the session goes on from the log.
+    if (end === 'lost') throw leaseLost()
     if (attempt === MAX_ATTEMPTS) {
       const message = 'The sandbox of the program ended again and again.'
       await log.end({ ok: false, code: 'code_realm_ended', message })
