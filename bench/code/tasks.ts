@@ -33,7 +33,7 @@ export const TASKS: Task[] = [
   { name: 'loop of 50: notes with a word', code: `${ALL_NOTES}notes.filter((_, at) => all[at].includes('urgent'))` },
   {
     name: 'loop of 50: lines that occur twice',
-    code: `${ALL_NOTES}const seen = new Map(); for (const line of all.join('\\n').split('\\n')) seen.set(line, (seen.get(line) ?? 0) + 1)\n[...seen.values()].filter((times) => times > 1).length`
+    code: `${ALL_NOTES}const seen = new Map(); for (const line of all.join('\\n').split('\\n')) seen.set(line, (seen.get(line) ?? 0) + 1)\n;[...seen.values()].filter((times) => times > 1).length`
   },
   { name: 'loop of 50: first words', code: `${ALL_NOTES}all.map((note) => note.split(' ')[0]).join(' ')` },
   {

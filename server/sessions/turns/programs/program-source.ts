@@ -9,7 +9,7 @@ const DEFINITION: ToolDefinitionInput = {
   description: `${PROGRAM_PURPOSE}
 ${PROGRAM_API}
 The sandbox's own tools are tools.workspace.read_file and so on. The person decides about each call as about a call of yours; the program waits.
-Example: const files = await tools.workspace.list_files({path: "."}); files`,
+Example: const {content} = await tools.workspace.read_file({path: "data.csv"}); content.split("\\n").length`,
   inputSchema: {
     type: 'object',
     properties: {
