@@ -130,7 +130,7 @@ async function drive(place: ProgramPlace, { signal, onOutput }: RunInput): Promi
     }).run(signal)
     if (end === 'ended' || end === 'waiting') return end
     signal.throwIfAborted()
-    // Whoever holds the session goes on from the log.
+    // The instance that holds the session goes on from the log.
     if (end === 'lost') throw leaseLost()
     if (attempt === MAX_ATTEMPTS) {
       const message = 'The sandbox of the program ended again and again.'

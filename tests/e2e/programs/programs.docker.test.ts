@@ -2,9 +2,9 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
-import { child } from '../../server/connections/connections.fixture.ts'
-import { serve, stopServers } from '../support/serve.ts'
-import { temporaryFolder } from '../support/temporary-folder.ts'
+import { child } from '../../../server/connections/connections.fixture.ts'
+import { serve, stopServers } from '../../support/serve.ts'
+import { temporaryFolder } from '../../support/temporary-folder.ts'
 
 const SECRET = 'sk-not-in-the-program-5678'
 const CODE = `const who = await tools.steady.echo({ message: 'someone@example.test' })
