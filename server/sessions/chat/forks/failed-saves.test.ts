@@ -130,6 +130,18 @@ it('finds out after an engine cut whether the change is there, before anyone is 
   expect(inSandbox()).toBe('text 0')
 })
 
+// Seen to fail when only an unavailable sandbox was waited for: the kept changes were given up.
+it('tries again if the sandbox goes away at the moment of the decision', async () => {
+  await open('preview')
+  await fake.chat.send('s1', { text: 'go' })
+  await fake.until('tool:previewed')
+  const gone = new AppError('not-found', 'container_gone', 'The container of this sandbox no longer exists.')
+  vi.spyOn(FakeConnection.prototype, 'changes').mockRejectedValueOnce(gone)
+  await keep()
+  expect((await fake.until('tool:result')).data).toMatchObject({ isError: false, changes: { total: 1 } })
+  expect(inSandbox()).toBe('text 0')
+})
+
 it('puts the workspace back if the store refuses the change for good, and only then asks again', async () => {
   await open('preview')
   await fake.chat.send('s1', { text: 'go' })

@@ -6,8 +6,12 @@ export function changesUnsaved(cause: unknown): AppError {
   return new AppError('unavailable', 'changes_unsaved', message, { cause })
 }
 
+/** The container or the checkpoint went away at this moment. The next attempt opens another one. */
+const RACES = new Set(['container_gone', 'container_paused', 'container_restarted', 'checkpoint_closed'])
+
 /** Whether the same step can succeed later, without anyone changing anything. */
 export function mayPassLater(error: unknown): boolean {
+  if (isAppError(error) && RACES.has(error.code)) return true
   if (!isAppError(error) || error.code === 'checkpoint_full' || error.code === 'changes_not_applied') return false
   return error.kind === 'unavailable' || error.kind === 'timeout'
 }
