@@ -10,8 +10,8 @@ import { packageVersion } from '../lib/files/package-version.ts'
 import { createLogger } from '../lib/logger.ts'
 import { plural } from '../lib/plural.ts'
 import { BackupFolder, explainNoSpace, makeEmptyFolder } from '../storage/backup/backup-folder.ts'
-import { copyCheckpoints } from '../storage/checkpoints/copy-checkpoints.ts'
 import { copyDatabase } from '../storage/embedded/copy-database.ts'
+import { copyCheckpoints } from '../storage/migrate/copy-checkpoints.ts'
 import type { Command } from './command.ts'
 
 const SAY_EVERY_MS = 2000

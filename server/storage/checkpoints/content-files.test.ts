@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { BackupFolder } from '../backup/backup-folder.ts'
+import { copyCheckpoints } from '../migrate/copy-checkpoints.ts'
 import { CheckpointFixture, put, sha256 } from './checkpoint-files.fixture.ts'
-import { copyCheckpoints } from './copy-checkpoints.ts'
 
 let fixture: CheckpointFixture
 beforeEach(() => {

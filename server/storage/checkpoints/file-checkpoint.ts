@@ -1,15 +1,12 @@
 import type { FileHandle } from 'node:fs/promises'
-import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
 import type { Logger } from '../../lib/logger.ts'
-import { KeyedLock } from '../../lib/waiting/keyed-lock.ts'
-import type { Checkpoint, CheckpointDelta, StoredChangeSet } from '../checkpoint-store.ts'
-import { checkpointClosed, checkSize, contentMissing, translateFileError } from './checkpoint-errors.ts'
+import { translateFileError } from './checkpoint-errors.ts'
 import { type Change, type CheckpointState, deltaRecord, isNeeded, type Location } from './checkpoint-state.ts'
 import { copyLive, manifestIsBloated, packsToRewrite } from './compaction.ts'
 import { writeFully } from './file-io.ts'
 import { encodeRecord, type ManifestRecord } from './manifest-record.ts'
 import type { PackSet } from './pack-set.ts'
-import { PendingBlobs } from './pending-blobs.ts'
+import { type HistoryLimits, PackedCheckpoint } from './packed-checkpoint.ts'
 import type { SessionFolder } from './session-folder.ts'
 
 export interface FileCheckpointParts {
@@ -17,8 +14,7 @@ export interface FileCheckpointParts {
   packs: PackSet
   state: CheckpointState
   maxBytes: number
-  /** The maximum size of versions, and how long they are kept. */
-  history: { maxBytes: number; keptMs: number }
+  history: HistoryLimits
   logger: Logger
   /** Called when the files on disk have changed. */
   written: () => void
@@ -32,18 +28,13 @@ interface Manifest {
 
 /**
  * Writes only files that it created, content before the record that names it. After a failed write it starts new files, because
- * the end of the old ones is unknown. It runs one operation at a time; reads run in parallel.
+ * the end of the old ones is unknown.
  */
-export class FileCheckpoint implements Checkpoint {
+export class FileCheckpoint extends PackedCheckpoint {
   readonly #folder: SessionFolder
   readonly #packs: PackSet
-  readonly #state: CheckpointState
-  readonly #pending: PendingBlobs
-  readonly #maxBytes: number
-  readonly #history: FileCheckpointParts['history']
   readonly #logger: Logger
   readonly #written: () => void
-  readonly #queue = new KeyedLock()
   #manifest: Manifest | undefined
   /** Manifests abandoned after a failure. The newest of them counts until a new one is written. */
   #abandoned: string[] = []
@@ -53,110 +44,43 @@ export class FileCheckpoint implements Checkpoint {
   #inDoubt = false
   /** After a failed compaction: the bytes there must be to free before the next try. */
   #compactFrom = 0
-  #closing: Promise<void> | undefined
 
   constructor({ folder, packs, state, maxBytes, history, logger, written }: FileCheckpointParts) {
+    super(state, packs, { maxBytes, history })
     this.#folder = folder
     this.#packs = packs
-    this.#state = state
-    this.#maxBytes = maxBytes
-    this.#history = history
     this.#logger = logger
     this.#written = written
-    this.#pending = new PendingBlobs(packs, maxBytes)
   }
 
-  get entries(): ReadonlyMap<string, WorkspaceEntry> {
-    return this.#state.entries
+  protected async save(change: Change | undefined): Promise<void> {
+    if (change) await this.#store(change)
+    this.pending.clear()
+    this.#written()
   }
 
-  get changeSets(): ReadonlyMap<string, StoredChangeSet> {
-    return this.#state.changeSets
+  protected async tidy(): Promise<void> {
+    await this.#compact()
+    this.#written()
   }
 
-  get isThinned(): boolean {
-    return this.#state.isThinned
-  }
-
-  has(hash: string): boolean {
-    return this.#state.blobs.has(hash) || this.#pending.sizeOf(hash) !== undefined
-  }
-
-  addBlob(content: Uint8Array | AsyncIterable<Uint8Array>): Promise<{ hash: string; size: number }> {
-    return this.#inTurn(async () => {
-      try {
-        return await this.#pending.add(content, (hash) => this.#state.blobs.has(hash))
-      } catch (error) {
-        throw translateFileError(error)
-      }
-    })
-  }
-
-  /** Resolves when the commit is durable. If it triggers a compaction, the next commit waits for that, not this one. */
-  commit(delta: CheckpointDelta): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    this.#inTurn(async () => {
-      await this.#commit(delta)
-      this.#written()
-      resolve()
-      await this.#compact()
-      this.#written()
-    }).catch(reject)
-    return promise
-  }
-
-  async *read(hash: string, chunkBytes: number): AsyncIterable<Uint8Array> {
-    if (this.#closing) throw checkpointClosed()
-    const blob = this.#state.blobs.get(hash)
-    if (!blob) throw contentMissing()
-    yield* this.#packs.read(hash, { ...blob }, chunkBytes)
-  }
-
-  async readSmall(hashes: readonly string[]): Promise<(Uint8Array | undefined)[]> {
-    if (this.#closing) throw checkpointClosed()
-    const wanted = hashes.map((hash) => {
-      const blob = this.#state.blobs.get(hash)
-      if (!blob) throw contentMissing()
-      return { hash, ...blob }
-    })
-    return this.#packs.readSmall(wanted)
-  }
-
-  close(): Promise<void> {
-    this.#closing ??= this.#queue.run('', async () => {
-      this.#packs.close()
-      await this.#manifest?.handle.close()
-      if (!this.#mayCount) await this.#folder.removeAllOwn()
-    })
-    return this.#closing
-  }
-
-  #inTurn<T>(job: () => Promise<T>): Promise<T> {
-    if (this.#closing) return Promise.reject(checkpointClosed())
-    return this.#queue.run('', job)
-  }
-
-  async #commit(delta: CheckpointDelta): Promise<void> {
-    const change = this.#state.plan(delta, (hash) => this.#pending.sizeOf(hash))
-    const { maxBytes, keptMs } = this.#history
-    const isEmpty = change.put.length + change.deleted.length + change.changeSets.size === 0
-    if (!isEmpty) this.#state.thin(change, { maxBytes, since: Date.now() - keptMs })
-    checkSize(change, this.#state, this.#maxBytes, maxBytes)
-    if (!isEmpty) await this.#store(change)
-    this.#pending.clear()
+  protected async end(): Promise<void> {
+    this.#packs.close()
+    await this.#manifest?.handle.close()
+    if (!this.#mayCount) await this.#folder.removeAllOwn()
   }
 
   async #store(change: Change): Promise<void> {
     try {
       await this.#folder.assertCurrent()
-      const isNew = (hash: string) => isNeeded(change, hash) && !this.#state.blobs.has(hash)
-      const added = await this.#pending.write(isNew)
+      const isNew = (hash: string) => isNeeded(change, hash) && !this.state.blobs.has(hash)
+      const added = await this.pending.write(isNew)
       const locate = (hash: string) => at(added, hash)
       await this.#packs.sync()
       await this.#folder.sync()
       if (this.#manifest) await this.#append(this.#manifest, encodeRecord(deltaRecord(change, added)))
-      else await this.#begin(this.#state.clone().apply(change, locate))
-      this.#state.apply(change, locate)
+      else await this.#begin(this.state.clone().apply(change, locate))
+      this.state.apply(change, locate)
       this.#packs.markKept()
     } catch (error) {
       await this.#abandonFiles()
@@ -190,7 +114,7 @@ export class FileCheckpoint implements Checkpoint {
 
   /** Called after a failure. The former manifest stays until there is a new one, because a crash would be recovered from it. */
   async #abandonFiles(): Promise<void> {
-    this.#pending.clear()
+    this.pending.clear()
     if (this.#inDoubt) this.#packs.seal()
     else await this.#packs.dropTail()
     this.#mayCount ||= this.#inDoubt
@@ -204,8 +128,8 @@ export class FileCheckpoint implements Checkpoint {
 
   async #compact(): Promise<void> {
     const { bytes = 0 } = this.#manifest ?? {}
-    const rewrite = packsToRewrite(this.#packs, this.#state)
-    if (rewrite.size === 0 && !manifestIsBloated(bytes, this.#state)) return
+    const rewrite = packsToRewrite(this.#packs, this.state)
+    if (rewrite.size === 0 && !manifestIsBloated(bytes, this.state)) return
     const weight = this.#packs.bytes + bytes
     if (weight < this.#compactFrom) return
     try {
@@ -219,11 +143,11 @@ export class FileCheckpoint implements Checkpoint {
   }
 
   async #rewrite(packs: ReadonlySet<string>): Promise<void> {
-    const moved = packs.size > 0 ? await copyLive(this.#packs, this.#state, packs) : new Map<string, Location>()
+    const moved = packs.size > 0 ? await copyLive(this.#packs, this.state, packs) : new Map<string, Location>()
     await this.#packs.sync()
     await this.#folder.sync()
-    await this.#begin(this.#state.clone().move(moved))
-    this.#state.move(moved)
+    await this.#begin(this.state.clone().move(moved))
+    this.state.move(moved)
     this.#packs.markKept()
     for (const name of packs) this.#packs.drop(name)
     await this.#folder.removeOwn(packs)

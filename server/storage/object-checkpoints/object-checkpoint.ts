@@ -1,13 +1,10 @@
 import { createHash } from 'node:crypto'
-import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
-import { KeyedLock } from '../../lib/waiting/keyed-lock.ts'
-import type { Checkpoint, CheckpointDelta, StoredChangeSet } from '../checkpoint-store.ts'
-import { checkpointClosed, checkSize, contentMissing, translateFileError } from '../checkpoints/checkpoint-errors.ts'
+import { translateFileError } from '../checkpoints/checkpoint-errors.ts'
 import { type Change, type CheckpointState, isNeeded, type Location } from '../checkpoints/checkpoint-state.ts'
 import { copyLive } from '../checkpoints/compaction.ts'
-import { PendingBlobs } from '../checkpoints/pending-blobs.ts'
+import { type HistoryLimits, PackedCheckpoint } from '../checkpoints/packed-checkpoint.ts'
 import type { FileHeads } from '../file-heads.ts'
 import { contentOf, type ObjectStore } from '../objects/object-store.ts'
 import type { SessionStore } from '../session-store.ts'
@@ -26,7 +23,7 @@ export interface ObjectDeps {
   sessions: Pick<SessionStore, 'now'>
   logger: Logger
   maxBytes: number
-  history: { maxBytes: number; keptMs: number }
+  history: HistoryLimits
 }
 
 interface Loaded {
@@ -48,123 +45,59 @@ const MERGE_PAUSE = 20
  * Writes objects that nothing names yet, then makes them count with one change of the head in the session store, under its epoch.
  * So an answer that was lost, a crash, or a former owner leave objects that don't count. It deletes nothing.
  */
-export class ObjectCheckpoint implements Checkpoint {
+export class ObjectCheckpoint extends PackedCheckpoint {
   readonly #deps: ObjectDeps
   readonly #loaded: Loaded
-  readonly #state: CheckpointState
   readonly #packs: ObjectPacks
-  readonly #pending: PendingBlobs
-  readonly #queue = new KeyedLock()
   /** A change of the head was sent and not answered: it may count. `adopt` brings our state up to it. */
   #inDoubt: { next: string; adopt: () => void } | undefined
   #mergePause = 0
-  #closing: Promise<void> | undefined
 
   constructor(deps: ObjectDeps, loaded: Loaded) {
+    const packs = new ObjectPacks(deps.cache, loaded.folder)
+    super(loaded.state, packs, deps)
     this.#deps = deps
     this.#loaded = loaded
-    this.#state = loaded.state
-    this.#packs = new ObjectPacks(deps.cache, loaded.folder)
-    this.#pending = new PendingBlobs(this.#packs, deps.maxBytes)
+    this.#packs = packs
   }
 
-  get entries(): ReadonlyMap<string, WorkspaceEntry> {
-    return this.#state.entries
-  }
-
-  get changeSets(): ReadonlyMap<string, StoredChangeSet> {
-    return this.#state.changeSets
-  }
-
-  get isThinned(): boolean {
-    return this.#state.isThinned
-  }
-
-  has(hash: string): boolean {
-    return this.#state.blobs.has(hash) || this.#pending.sizeOf(hash) !== undefined
-  }
-
-  addBlob(content: Uint8Array | AsyncIterable<Uint8Array>): Promise<{ hash: string; size: number }> {
-    return this.#inTurn(async () => {
-      this.#packs.sealIfFull()
-      try {
-        return await this.#pending.add(content, (hash) => this.#state.blobs.has(hash))
-      } catch (error) {
-        throw translateFileError(error)
-      }
-    })
-  }
-
-  /** Resolves when the commit counts. If it triggers a merge, the next commit waits for that, not this one. */
-  commit(delta: CheckpointDelta): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    this.#inTurn(async () => {
-      await this.#commit(delta)
-      resolve()
-      await this.#merge()
-    }).catch(reject)
-    return promise
-  }
-
-  async *read(hash: string, chunkBytes: number): AsyncIterable<Uint8Array> {
-    if (this.#closing) throw checkpointClosed()
-    const blob = this.#state.blobs.get(hash)
-    if (!blob) throw contentMissing()
+  protected async save(change: Change | undefined): Promise<void> {
     try {
-      yield* this.#packs.read(hash, { ...blob }, chunkBytes)
-    } catch (error) {
-      throw translateObjectError(error)
-    }
-  }
-
-  async readSmall(hashes: readonly string[]): Promise<(Uint8Array | undefined)[]> {
-    if (this.#closing) throw checkpointClosed()
-    const wanted = hashes.map((hash) => {
-      const blob = this.#state.blobs.get(hash)
-      if (!blob) throw contentMissing()
-      return { hash, ...blob }
-    })
-    return this.#packs.readSmall(wanted).catch((error: unknown) => {
-      throw translateObjectError(error)
-    })
-  }
-
-  close(): Promise<void> {
-    this.#closing ??= this.#queue.run('', () => this.#packs.discard())
-    return this.#closing
-  }
-
-  #inTurn<T>(job: () => Promise<T>): Promise<T> {
-    if (this.#closing) return Promise.reject(checkpointClosed())
-    return this.#queue.run('', job)
-  }
-
-  async #commit(delta: CheckpointDelta): Promise<void> {
-    const change = this.#state.plan(delta, (hash) => this.#pending.sizeOf(hash))
-    const { maxBytes, keptMs } = this.#deps.history
-    const isEmpty = change.put.length + change.deleted.length + change.changeSets.size === 0
-    if (!isEmpty) this.#state.thin(change, { maxBytes, since: Date.now() - keptMs })
-    checkSize(change, this.#state, this.#deps.maxBytes, maxBytes)
-    try {
-      if (!isEmpty) await this.#store(change)
+      if (change) await this.#store(change)
     } catch (error) {
       throw translateObjectError(error)
     } finally {
-      this.#pending.clear()
+      this.pending.clear()
       await this.#packs.discard()
     }
   }
 
+  protected tidy(): Promise<void> {
+    return this.#merge()
+  }
+
+  protected end(): Promise<void> {
+    return this.#packs.discard()
+  }
+
+  protected override prepare(): void {
+    this.#packs.sealIfFull()
+  }
+
+  protected override translate(error: unknown): unknown {
+    return translateObjectError(error)
+  }
+
   async #store(change: Change): Promise<void> {
     const since = await this.#begin()
-    const isNew = (hash: string) => isNeeded(change, hash) && !this.#state.blobs.has(hash)
-    const added = await this.#pending.write(isNew)
+    const isNew = (hash: string) => isNeeded(change, hash) && !this.state.blobs.has(hash)
+    const added = await this.pending.write(isNew)
     const packs = await this.#packs.take((draft) => [...added.values()].some(({ pack }) => pack === draft))
     const located = inObjects(added, packs)
-    const before = { state: this.#state, hasBase: this.#loaded.head !== undefined, tail: this.#loaded.tail }
+    const before = { state: this.state, hasBase: this.#loaded.head !== undefined, tail: this.#loaded.tail }
     const manifest = nextManifest(before, change, located)
-    const used = new Set([...this.#state.packUse().keys(), ...[...packs.values()].map(({ name }) => name)])
-    const adopt = () => void this.#state.apply(change, (hash) => at(located, hash))
+    const used = new Set([...this.state.packUse().keys(), ...[...packs.values()].map(({ name }) => name)])
+    const adopt = () => void this.state.apply(change, (hash) => at(located, hash))
     await this.#publish({ packs, manifest, used, since, adopt })
   }
 
@@ -237,16 +170,16 @@ export class ObjectCheckpoint implements Checkpoint {
 
   async #merge(): Promise<void> {
     if (this.#mergePause-- > 0) return
-    const from = packsToMerge(this.#state)
+    const from = packsToMerge(this.state)
     if (from.size === 0) return
     try {
       const since = await this.#begin()
-      const copied = await copyLive(this.#packs, this.#state, from)
+      const copied = await copyLive(this.#packs, this.state, from)
       const packs = await this.#packs.take(() => true)
       const moved = inObjects(copied, packs)
-      const after = this.#state.clone().move(moved)
+      const after = this.state.clone().move(moved)
       const used = after.packUse().keys()
-      const adopt = () => void this.#state.move(moved)
+      const adopt = () => void this.state.move(moved)
       await this.#publish({ packs, manifest: { kind: 'base', bytes: snapshotOf(after) }, used, since, adopt })
     } catch (error) {
       this.#mergePause = MERGE_PAUSE

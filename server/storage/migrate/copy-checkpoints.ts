@@ -2,8 +2,8 @@ import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { hasCode } from '../../lib/errors.ts'
 import type { BackupFolder } from '../backup/backup-folder.ts'
-import { CONTENT_NAME } from './content-files.ts'
-import { listFiles } from './session-folder.ts'
+import { CONTENT_NAME } from '../checkpoints/content-files.ts'
+import { listFiles } from '../checkpoints/session-folder.ts'
 
 const ATTEMPTS = 10
 
