@@ -37,6 +37,7 @@ export function localRealm(runtime = 'test'): LocalRealm {
       for (const line of lines) {
         told(JSON.parse(line))
         await nextRound()
+        if (realm?.open() === 0) realm.end(0)
       }
     }
   })()
@@ -53,7 +54,10 @@ function startProgram({ code, seed, now }: { code: string; seed: number; now: nu
     else if (type === 'failed') write({ type, code: kind, message: text, line })
     else write({ type, text })
   }
-  const realm: Prelude = new Script(`(${prelude})`).runInContext(context)({ send, seed, now, limits: CODE_LIMITS })
+  const realm: Prelude = new Script(`(${prelude})`).runInContext(context)({
+    ...{ send, seed, now, lines: code.split('\n').length },
+    limits: CODE_LIMITS
+  })
   const program = readProgram(code)
   realm.start(() => program.runInContext(context))
   return realm

@@ -221,6 +221,37 @@ order`
   expect(world.sent).toEqual(['2,1'])
 })
 
+// Checked: if the end of the program ends the run, the mail is never sent and its card is gone.
+it('waits for a write that the program did not wait for', async () => {
+  const world = new World()
+  const log = await RunLog.create(world.events, 'r', program(`tools.mail.send({ to: 'ada' })\n5`))
+  expect(await world.attempt(log)).toBe('waiting')
+  const { state } = await toTheEnd(world, 'r')
+  expect(state.end).toMatchObject({ ok: true, value: 5 })
+  expect(world.sent).toEqual(['ada'])
+})
+
+it('names the calls that a program leaves behind when it fails', async () => {
+  const world = new World()
+  const code = `tools.mail.send({ to: 'ada' })
+await tools.crm.slow()
+throw new Error('bad')`
+  const log = await RunLog.create(world.events, 'r', program(code))
+  const run = world.calls.run.bind(world.calls)
+  vi.spyOn(world.calls, 'run').mockImplementation(async (call, hooks) => {
+    if (call.tool !== 'slow') return run(call, hooks)
+    await vi.waitUntil(() => log.state.calls.get(1)?.asked !== undefined)
+    return { ok: true, value: null }
+  })
+  await world.attempt(log)
+  const { end } = (await RunLog.load(world.events, 'r')).state
+  expect(end).toMatchObject({
+    ok: false,
+    message: expect.stringContaining('Not made, because the program ended: mail.send.')
+  })
+  expect(await world.inbox.open()).toEqual([])
+})
+
 it('gives a clear error for each limit', async () => {
   const world = new World()
   const flood = `const errors = new Set<string>()

@@ -15,7 +15,7 @@ import type { ApprovalInbox } from '../policy/approval-inbox.ts'
 import { CodeChannel, type ProgramEnd, type RealmProcess } from './code-channel.ts'
 import { ApprovalPending, type CallOutcome, LostRun, type ProgramCall, type ProgramCalls } from './program-call.ts'
 import { programCard } from './program-card.ts'
-import { changedRuntime, departed } from './run-departure.ts'
+import { changedRuntime, departed, withAbandoned } from './run-departure.ts'
 import { isSameCall, type RunEvent, type RunLog } from './run-log.ts'
 
 export interface AttemptOptions {
@@ -302,6 +302,7 @@ export class RunAttempt {
   async #ended(end: ProgramEnd): Promise<void> {
     // A program may end without waiting for its calls. What has left is still recorded.
     const isLost = !end.ok && end.code === 'code_realm_ended'
+    const told = withAbandoned(end, this.#log.state, this.#open)
     for (const [n, state] of this.#open) if (state !== 'running') this.#open.delete(n)
     while (!this.#stop.signal.aborted && [...this.#open.values()].includes('running')) {
       await Promise.race([...this.#running, this.#over.promise])
@@ -309,7 +310,7 @@ export class RunAttempt {
     if (isLost) return this.#finish('realm_lost')
     const made = this.#channel?.calls ?? 0
     const missing = [...this.#log.state.calls.values()].find(({ call }) => call.n > made)
-    await this.#endRun(missing ? departed(missing.call, undefined) : end)
+    await this.#endRun(missing ? departed(missing.call, undefined) : told)
   }
 
   #timeout(timeoutMs: number): void {

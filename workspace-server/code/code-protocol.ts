@@ -9,7 +9,7 @@ export const CODE = {
   /** `server.mjs code` runs the realm instead of the server. */
   command: 'code',
   /** Raise it when programs could behave differently than before: a stored run is not replayed on another version. */
-  version: 1
+  version: 2
 } as const
 
 /**

@@ -2,27 +2,21 @@
  * Everything that a program can reach. Its source runs inside the realm, so it may use nothing from this module's scope.
  * Invariants: the program gets no object from outside the realm, and every run with the same answers in the same order does the same.
  */
-
-type Send = (type: string, n: number, kind: string, server: string, tool: string, text: string, line: number) => void
-
-interface PreludeOptions {
-  send: Send
-  seed: number
-  now: number
-  limits: { openCalls: number; argumentChars: number; logChars: number; logLineChars: number; progressChars: number }
-}
+import type { PreludeOptions, Send } from './prelude-options.ts'
 
 /** How the realm's thread works with the program. All values are primitive. */
 export interface Prelude {
   answer(n: number, at: number, ok: boolean, code: string, text: string): boolean
-  /** How many calls and timers the program waits for. */
+  /** How many calls and timers the program waits for. After its last line only calls count. */
   open(): number
+  /** Ends the run if the program has reached its end; `unhandled`: promises that were rejected and that nobody waited for. */
+  end(unhandled: number): boolean
   /** Runs the program. */
   start(program: () => Promise<unknown>): void
 }
 
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: its source is moved into the realm as a whole.
-export function prelude({ send, seed, now, limits }: PreludeOptions): Prelude {
+export function prelude({ send, seed, now, lines: lastLine, limits }: PreludeOptions): Prelude {
   const realm: Record<string, unknown> = globalThis
   const { stringify, parse } = JSON
   const { create, defineProperty, freeze } = Object
@@ -30,6 +24,8 @@ export function prelude({ send, seed, now, limits }: PreludeOptions): Prelude {
   const { captureStackTrace } = Error
   const RealmError = Error
   const RealDate = Date
+  const RealMap = Map
+  const RealSet = Set
   const NativePromise = Promise
   const text = String
   const isList = Array.isArray
@@ -67,7 +63,7 @@ export function prelude({ send, seed, now, limits }: PreludeOptions): Prelude {
     let first = 0
     for (let at = 0; at < frames.length; at++) {
       const line = frames[at]?.getFileName() === 'program.ts' ? frames[at]?.getLineNumber() : undefined
-      if (!line) continue
+      if (!line || line > lastLine) continue
       first ||= line
       lines += `\n    at program.ts:${line}:${frames[at]?.getColumnNumber() ?? 0}`
     }
@@ -141,6 +137,9 @@ export function prelude({ send, seed, now, limits }: PreludeOptions): Prelude {
 
   const toolsOf = (server: string) =>
     new Proxy(create(null), {
+      ownKeys: () => {
+        throw new ToolError('invalid_params', `tools.${server} has no list of tools. Use search(words) to find tools.`)
+      },
       get: (_target, tool) => {
         if (typeof tool !== 'string' || tool === 'then') return undefined
         const run = (args: unknown = {}) => ask('tool', server, tool, args, lineOf(run))
@@ -148,6 +147,9 @@ export function prelude({ send, seed, now, limits }: PreludeOptions): Prelude {
       }
     })
   const tools = new Proxy(create(null), {
+    ownKeys: () => {
+      throw new ToolError('invalid_params', 'tools has no list of servers. Use search(words) to find tools.')
+    },
     get: (_target, server) => (typeof server === 'string' && server !== 'then' ? toolsOf(server) : undefined)
   })
   const search = (words: unknown, limit?: unknown) =>
@@ -272,16 +274,29 @@ export function prelude({ send, seed, now, limits }: PreludeOptions): Prelude {
     } catch {}
     finish('failed', code || 'code_failed', message, line)
   }
+  // Calls that the program did not wait for are made before the run ends, as a process does.
+  let result: string | undefined
   const succeed = (value: unknown) => {
-    let json: string | undefined
-    try {
-      json = value === undefined ? 'null' : stringify(value)
-    } catch {}
-    try {
-      finish('done', '', json ?? stringify(shown(value)), 0)
-    } catch (error) {
-      fail(error)
+    let note = ''
+    const replace = (_key: string, part: unknown) => {
+      if (part instanceof RealMap || part instanceof RealSet) note = '[A Map or Set is {} in JSON: return [...it].]'
+      if (typeof part !== 'bigint') return part
+      note = '[A bigint is not JSON: it is returned as text.]'
+      return text(part)
     }
+    try {
+      result = (value === undefined ? 'null' : stringify(value, replace)) ?? stringify(shown(value))
+    } catch (error) {
+      note = `[The value is not JSON: ${headline(error)}]`
+      result = stringify(shown(value))
+    }
+    if (note !== '') print(note)
+  }
+  const endNow = (unhandled: number) => {
+    if (result === undefined) return false
+    if (unhandled > 0 && !isOver) print(`[${unhandled} failed without being noticed: use await or catch.]`)
+    finish('done', '', result, 0)
+    return true
   }
 
   // ---- what the program sees ----
@@ -317,7 +332,13 @@ export function prelude({ send, seed, now, limits }: PreludeOptions): Prelude {
       }
       return true
     },
-    open: () => waiting,
+    open() {
+      if (result === undefined) return waiting
+      let callsLeft = 0
+      for (const n in pending) if (pending[n]?.isTimer === false) callsLeft++
+      return callsLeft
+    },
+    end: endNow,
     start(program) {
       try {
         program().then(succeed, fail)

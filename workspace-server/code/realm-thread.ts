@@ -38,17 +38,19 @@ export function runRealmThread(): void {
   const port = parentPort
   if (port === null) return
   // Whatever the program leaves unhandled is its own business. Looking at it could run its code outside the realm.
+  const count = { unhandled: 0 }
   for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
     process.removeAllListeners(event)
-    process.on(event, () => {})
+    process.on(event, () => void (event === 'unhandledRejection' && count.unhandled++))
   }
+  process.on('rejectionHandled', () => void count.unhandled--)
   // The first use of the compiler and of a context takes longer than a whole program.
   readProgram('const warm: number = 1\nwarm')
   let realm: Prelude | undefined
   port.on('message', (message: RunMessage | AnswerMessage) => {
     if (message.type === 'run') realm ??= startProgram(port, message)
     else if (realm) deliver(port, realm, message)
-    if (realm) setImmediate(reportWhenStuck, port, realm)
+    if (realm) setImmediate(reportEnd, port, realm, count)
   })
   post(port, 'ready', 0, '', '', '', '', 0)
 }
@@ -58,7 +60,7 @@ function startProgram(port: MessagePort, { code, seed, now }: RunMessage): Prelu
   const send = (type: string, n: number, kind: string, server: string, tool: string, text: string, line: number) =>
     post(port, type, n, kind, server, tool, text, line)
   const realm: Prelude = new Script(`(${prelude})`, { filename: 'realm' }).runInContext(context)({
-    ...{ send, seed, now },
+    ...{ send, seed, now, lines: code.split('\n').length },
     limits: CODE_LIMITS
   })
   try {
@@ -75,9 +77,9 @@ function deliver(port: MessagePort, realm: Prelude, { n, at, ok, code, text }: A
   post(port, 'departed', n, '', '', '', '', 0)
 }
 
-/** Nothing can happen any more, so the program would wait for ever. */
-function reportWhenStuck(port: MessagePort, realm: Prelude): void {
-  if (realm.open() === 0) post(port, 'stuck', 0, '', '', '', '', 0)
+/** Nothing can happen any more: the program has ended, or it would wait for ever. */
+function reportEnd(port: MessagePort, realm: Prelude, { unhandled }: { unhandled: number }): void {
+  if (realm.open() === 0 && !realm.end(unhandled)) post(port, 'stuck', 0, '', '', '', '', 0)
 }
 
 function post(port: MessagePort, ...[type, n, kind, server, tool, text, line]: Parameters<typeof fields>): void {

@@ -44,6 +44,54 @@ progress('nearly')
   })
 })
 
+// Checked: if the end of the program ends the run, the calls are never answered.
+describe('the end of a program', () => {
+  it('waits for calls that the program did not wait for, and for those that follow from them', async () => {
+    const code = `tools.a.write({ n: 1 }).then(() => tools.a.write({ n: 2 }))
+setInterval(() => {}, 1000)
+'value'`
+    const given: number[] = []
+    const { end, calls } = await runProgram(code, ({ n, kind }, reply) => {
+      if (kind === 'sleep') return undefined
+      setImmediate(() => {
+        given.push(n)
+        reply(n, { ok: true, value: 'null' })
+      })
+      return undefined
+    })
+    expect(end).toMatchObject({ type: 'done', value: '"value"' })
+    expect(calls.filter(({ kind }) => kind === 'tool').map(({ args }) => args)).toEqual(['{"n":1}', '{"n":2}'])
+    expect(given).toHaveLength(2)
+  })
+
+  it('says that a call failed if nobody noticed', async () => {
+    const fail = () => ({ ok: false as const, code: 'denied', message: 'no' })
+    const seen = await runProgram('tools.a.write(); await tools.a.read().catch(() => 1); 5', fail)
+    expect(seen.end).toMatchObject({ type: 'done', value: '5' })
+    expect(seen.logs).toEqual(['[1 failed without being noticed: use await or catch.]'])
+    expect((await runProgram('await tools.a.read().catch(() => 1)', fail)).logs).toEqual([])
+  })
+
+  it.each([
+    ['({ n: 12n })', '{"n":"12"}', 'bigint'],
+    ['const a: any = {}; a.a = a; a', '"[object Object]"', 'not JSON: TypeError'],
+    ['({ m: new Map([[1, 2]]) })', '{"m":{}}', 'Map']
+  ])('says that the value of %j is not JSON', async (code, value, hint) => {
+    const { end, logs } = await runProgram(code)
+    expect(end).toMatchObject({ type: 'done', value })
+    expect(logs).toEqual([expect.stringContaining(hint)])
+  })
+
+  it('says where an error is, in lines that the program has', async () => {
+    const { end } = await runProgram('null.x')
+    expect(end).toMatchObject({ type: 'failed', line: 1, message: expect.not.stringMatching(/program\.ts:[23]/) })
+  })
+
+  it.each(['Object.keys(tools)', 'Object.keys(tools.crm)'])('says how to find tools instead of %s', async (code) => {
+    expect((await runProgram(code)).end).toMatchObject({ type: 'failed', message: expect.stringContaining('search') })
+  })
+})
+
 describe('time and chance', () => {
   const code = `const began = Date.now()
 await new Promise((done) => setTimeout(done, 3_600_000))

@@ -1,0 +1,19 @@
+/** The input of the prelude of a program. */
+export type Send = (
+  type: string,
+  n: number,
+  kind: string,
+  server: string,
+  tool: string,
+  text: string,
+  line: number
+) => void
+
+export interface PreludeOptions {
+  send: Send
+  seed: number
+  now: number
+  /** Frames behind the last line are ours. */
+  lines: number
+  limits: { openCalls: number; argumentChars: number; logChars: number; logLineChars: number; progressChars: number }
+}
