@@ -5,6 +5,7 @@ import { basename, join, resolve } from 'node:path'
 import { dataPaths } from '../app/data-paths.ts'
 import { findWrongFolder, openStore } from '../app/open-store.ts'
 import type { Settings } from '../config/settings.ts'
+import { userDefaults } from '../config/user-folders.ts'
 import { AppError } from '../lib/errors.ts'
 import { packageVersion } from '../lib/files/package-version.ts'
 import { createLogger } from '../lib/logger.ts'
@@ -21,6 +22,8 @@ export const backupCommand: Command = {
   name: 'backup',
   summary: 'copy conversations, files and audit log to a new folder; servers can keep running',
   mainSettings: ['DATA_DIR', 'REDIS_URL', 'DEPLOYMENT', 'MCP_CONFIG', 'CREDENTIALS_FILE'],
+  // Like `audit` and `doctor`: outside of an installation, the user's own folder.
+  defaults: (env) => (existsSync('mcp.json') || existsSync('data/store.db') ? {} : userDefaults(env)),
   flags: {
     to: { type: 'string', help: 'the folder to create; it must be empty or not exist' },
     'with-secrets': { type: 'boolean', help: 'also copy mcp.json, the credentials file and OAuth logins' }

@@ -163,7 +163,9 @@ describe('connections to servers', { timeout: 60_000 }, () => {
     // Secrets that stand in mcp.json as plain text are hidden too.
     expect((await tells).message).toMatch(/did not start: .*\[secret\]/)
     expect((await tells).message).not.toMatch(/b4dpassw|pa55word/)
-    expect((await absent).message).toMatch(/Error: Cannot find module '\/nowhere\.js' \(.*See its log\.$/)
+    expect((await absent).message).toMatch(
+      /Error: Cannot find module '\/nowhere\.js' \(.*See: mcp-orchestrator servers logs "\w+"$/
+    )
     expect((await hang).message).toMatch(/"hang" runs, but did not answer within 400 ms \("timeoutMs\.start"\)\./)
     await call('crash', 'x').catch(() => {})
     const resting = await call('crash', 'x').catch((error) => error)

@@ -230,7 +230,10 @@ function startFailure({ entry, log, signal }: OpenServerOptions, transport: Tran
   if (failure.code !== 'child_lost' || !(transport instanceof ChildTransport)) return failure
   const why = transport.reason ?? messageOf(error)
   const cause = causeLine(log.sinceStart())
-  const said = cause === undefined ? `${why}.` : `${cause.replace(/\.$/, '')} (${why}). See its log.`
+  const said =
+    cause === undefined
+      ? `${why}.`
+      : `${cause.replace(/\.$/, '')} (${why}). See: mcp-orchestrator servers logs ${JSON.stringify(entry.name)}`
   const message = `The server "${entry.name}" did not start: ${said}`
   return new AppError('unavailable', 'server_failed', message, { cause: error, details: { sent: false } })
 }

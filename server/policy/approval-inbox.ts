@@ -35,10 +35,10 @@ const STOPPED = 'The server shut down before anyone answered. The tool was not r
 const MAX_CARDS = 100
 const MAX_CARD_CHARS = 500_000
 const FULL: Record<FullFor, string> = {
-  run: 'Too many calls of this program already wait for approval. Answer those in the inbox of the web page first, or make fewer calls at once.',
+  run: 'Too many calls of this program already wait for approval. Answer those in the web page, under "Waiting for you", first, or make fewer calls at once.',
   owner:
-    'Too many of your own calls already wait for approval. Answer those in the inbox of the web page first, or cancel your runs.',
-  all: `${MAX_CARDS} calls of all clients already wait for approval. Answer those in the inbox of the web page first.`
+    'Too many of your own calls already wait for approval. Answer those in the web page, under "Waiting for you", first, or cancel your runs.',
+  all: `${MAX_CARDS} calls of all clients already wait for approval. Answer those in the web page, under "Waiting for you", first.`
 }
 
 /** The share of places depends on the owner of the call. Nobody is shown it. */

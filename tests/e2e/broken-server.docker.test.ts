@@ -28,7 +28,7 @@ it('a server that does not start is named once, in one line with the cause, and 
   expect(notices).toMatchObject([{ code: 'tools_missing', servers: ['sick'] }])
   const message = String(notices[0]?.message)
   expect(message).toMatch(
-    /^The server "sick" did not start: Error: Cannot find the thing that it needs \(.*\)\. See its log\.$/
+    /^The server "sick" did not start: Error: Cannot find the thing that it needs \(.*\)\. See: mcp-orchestrator servers logs "sick"$/
   )
   expect(message).not.toMatch(/\n|\.ts:|node:internal| {2}at /)
 

@@ -74,7 +74,10 @@ describe('servers', { timeout: 60_000 }, () => {
     [['add', 'x'], /needs either "command"/],
     // The text may be a secret.
     [['add', 'x', '--env', 'ghp_AbCdEf', '--', 'y'], /^(?!.*ghp_).*--env needs NAME=VALUE\./],
-    [['add', 'x', '--url', 'http://a.test', '--header', 'ghp_AbCdEf'], /^(?!.*ghp_).*--header needs NAME=VALUE\./],
+    [
+      ['add', 'x', '--url', 'http://a.test', '--header', 'ghp_AbCdEf'],
+      /^(?!.*ghp_).*--header needs NAME=VALUE or "NAME: VALUE"\./
+    ],
     [['add', '{"x": {"command": "y"}, "z": {"args": []}}'], /Nothing was added\. "z": .*"command"/],
     [['add', '{"x": {"command": "y"}}', '--env', 'A=1'], /give nothing else with it/],
     [['add', '{"x": 1}'], /x|mcpServers/],

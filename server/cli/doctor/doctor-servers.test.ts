@@ -37,6 +37,11 @@ async function diagnose(registry: string | Record<string, unknown> | undefined, 
   return said
 }
 
+it('says that a working folder does not exist', async () => {
+  const [said] = await diagnose({ a: { ...child('steady'), cwd: '/nowhere/at/all' } })
+  expect(said).toMatch(/^FAILS server .*create \/nowhere\/at\/all/)
+})
+
 it('reports what each server lacks, and starts none', async () => {
   const http = createServer((_request, response) => response.writeHead(405).end()).listen(0, '127.0.0.1')
   closers.push(() => http.close())

@@ -1,5 +1,6 @@
 /** The checks of `doctor` for each server in the registry. They start servers only with `--servers`. */
 
+import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { openEngine } from '../../app/engine/open-engine.ts'
 import { LOCAL_OWNER } from '../../calls/caller.ts'
@@ -67,6 +68,9 @@ async function describeLocal(settings: Settings, { name, command, cwd, env, sand
     const make = image === undefined ? 'npm run setup' : `SANDBOX_IMAGE=${image} npm run setup`
     const what = image === undefined ? 'the sandbox image' : `a sandbox image based on ${image}`
     throw new Error(`"${name}" needs ${what}, which is not built yet: its first start builds it, or run ${make}.`)
+  }
+  if (cwd !== undefined && !statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) {
+    throw new Error(`The working folder of "${name}" does not exist: create ${cwd}, or correct "cwd" in mcp.json.`)
   }
   const path = env.PATH ?? process.env.PATH ?? ''
   const found = findCommand(command, { path, ...(cwd === undefined ? {} : { cwd }) })

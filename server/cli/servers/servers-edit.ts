@@ -105,7 +105,12 @@ function pairs(key: string, flag: string, given: unknown): Record<string, Record
     if (header !== undefined && value !== undefined) return [header, value]
     const at = text.indexOf('=')
     // The text is not shown: it may be a secret.
-    if (at < 1) throw new AppError('invalid', 'usage', `--${flag} needs NAME=VALUE.`)
+    if (at < 1)
+      throw new AppError(
+        'invalid',
+        'usage',
+        `--${flag} needs NAME=VALUE${flag === 'header' ? ' or "NAME: VALUE"' : ''}.`
+      )
     return [text.slice(0, at), text.slice(at + 1)]
   })
   return { [key]: Object.fromEntries(entries) }

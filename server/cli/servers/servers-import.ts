@@ -48,7 +48,11 @@ export async function importServers(context: ServersContext): Promise<number> {
     flags.yes !== true &&
     (json || !(await askedYes(`Add ${fresh.length} ${fresh.length === 1 ? 'server' : 'servers'} to ${file}?`)))
   ) {
-    throw new AppError('cancelled', 'not_confirmed', 'Nothing was imported: confirm it, or give --yes.')
+    throw new AppError(
+      'cancelled',
+      'not_confirmed',
+      process.stdin.isTTY && !json ? 'Nothing was imported.' : 'Nothing was imported: confirm it, or give --yes.'
+    )
   }
   await addServers(file, Object.fromEntries(fresh.map(({ name, raw }) => [name, raw])))
   const added = fresh.map(({ entry }) => entry)

@@ -44,7 +44,7 @@ export function callFailure(
     return fail(reason.kind, reason.code, reason.message, { ...reason.details, sent: isSent })
   }
   const text = messageOf(error).slice(0, MAX_TEXT_CHARS)
-  const lost = `"${server}" ended before it answered ${what}. It may have run. A call that may change something is not repeated.`
+  const lost = `"${server}" ended before it answered ${what}. It may have run: if it changes something, check before you repeat it.`
   if (error instanceof ProtocolError) {
     if (error.code === ANSWER_LOST) return fail('unavailable', 'child_lost', lost)
     if (error.code !== RESULT_TOO_LARGE) return fail('invalid', 'child_refused', `"${server}" refused ${what}: ${text}`)

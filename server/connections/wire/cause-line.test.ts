@@ -16,6 +16,10 @@ it.each([
   ],
   ['panic: no token\n\ngoroutine 1 [running]:\nmain.main()\n\t/x.go:3 +0x1\n', 'panic: no token'],
   ['Usage: x --root DIR\n  throw it\n    at y (z.js:1:2)\n', 'Usage: x --root DIR'],
+  [
+    "docker: Error response from daemon: pull access denied for x.\n\nRun 'docker run --help' for more information\n",
+    'docker: Error response from daemon: pull access denied for x'
+  ],
   ['', undefined]
 ])('finds the line that names the cause', (output, cause) => {
   expect(causeLine(output)).toBe(cause)

@@ -74,7 +74,7 @@ function open({ runId, state, expiresAt, queued }: Omit<RunReport, 'status'>, st
   const reason =
     status === 'running'
       ? `${queued ?? 'The program is still running.'} ${how}`
-      : `A person has to approve ${asked.length === 1 ? 'a call' : `${asked.length} calls`} in the inbox of the web page ("mcp-orchestrator serve" on the same store). ${how} The run is given up at ${new Date(expiresAt).toISOString()}.`
+      : `A person has to approve ${asked.length === 1 ? 'a call' : `${asked.length} calls`} in the web page, under "Waiting for you" ("mcp-orchestrator serve" on the same store). ${how} The run is given up at ${new Date(expiresAt).toISOString()}.`
   const waitingFor = asked.map(({ call: { n, server, tool, args, line } }) => {
     return { n, server, tool, line, args: headOf(JSON.stringify(args), MAX_ARGS_CHARS) }
   })
