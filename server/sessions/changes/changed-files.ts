@@ -3,6 +3,7 @@
  * checkpoint, and `sandboxes/` writes it. Invariant: the hash of a set covers every path with both sides, so that a decision can't
  * be applied to anything else than what was shown.
  */
+
 import { createHash } from 'node:crypto'
 import {
   type ChangedFile,
@@ -12,6 +13,7 @@ import {
 } from '../../../contract/effects/change-set.ts'
 import { fromWire, parentOf } from '../../../workspace-server/checkpoint/raw-path.ts'
 import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
+import { AppError } from '../../lib/errors.ts'
 import type { StoredChange, StoredChangeSet } from '../../storage/checkpoint-store.ts'
 
 /** The mode of a new folder in the sandbox. */
@@ -76,6 +78,15 @@ export function summaryOf(set: Pick<StoredChangeSet, 'id' | 'changes'>): ChangeS
 export function hashOf(changes: readonly StoredChange[]): string {
   const rows = changes.map(({ path, before, after }) => JSON.stringify([path, rowOf(before), rowOf(after)]))
   return createHash('sha256').update(rows.toSorted().join('\n')).digest('hex')
+}
+
+/** A decision names only paths that the person was shown. Ignoring another one would decide something else than they said. */
+export function refuseUnknown(changes: readonly StoredChange[], named: readonly string[]): void {
+  const known = new Set(changes.map(({ path }) => path))
+  const unknown = named.find((path) => !known.has(path))
+  if (unknown === undefined) return
+  const message = `${JSON.stringify(unknown.slice(0, 200))} is not among these changes; nothing was decided.`
+  throw new AppError('invalid', 'invalid_request', message)
 }
 
 /**

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { ChangedFile } from '../../../contract/effects/change-set.ts'
 import { AppError } from '../../lib/errors.ts'
 import { type Checkpoint, isSameEntry, type StoredChange } from '../../storage/checkpoint-store.ts'
-import { type Conflict, filesOf, hashOf, partOf } from './changed-files.ts'
+import { type Conflict, filesOf, hashOf, partOf, refuseUnknown } from './changed-files.ts'
 import { conflictsOf } from './plan-changes.ts'
 
 export type RevertScope = 'one' | 'since'
@@ -30,6 +30,7 @@ export function planRevert({ entries, changeSets }: Saved, changeId: string, sco
 
 /** The part of the plan for these files, or all of it. */
 export function revertedPart({ changes }: RevertPlan, paths: readonly string[] | undefined): StoredChange[] {
+  if (paths) refuseUnknown(changes, paths)
   return paths ? partOf(changes, paths) : changes
 }
 

@@ -208,6 +208,7 @@ it('runs a call that a rule allows in the workspace', async () => {
   expect(await workspaceFiles()).toEqual(['a.txt'])
 })
 
+// Checked: if unknown paths are left out, this decision is taken, and rejects all files.
 it('runs a whole turn in a fork, and puts what is accepted into the workspace', async () => {
   await open('review', (_, step) => [[write('a.txt', '1'), write('b.txt', '2'), said('done')][step % 3] ?? said('ok')])
   await fake.chat.send('s1', { text: 'go' })
@@ -217,6 +218,8 @@ it('runs a whole turn in a fork, and puts what is accepted into the workspace', 
   expect(fake.requests).toHaveLength(3)
   const { review } = await fake.chat.transcript('s1')
   const answer = { reviewId: review?.reviewId ?? '', hash: review?.changes.hash ?? '' }
+  for (const odd of [{ accept: ['../../etc/passwd'] }, { accept: ['b.txt'], choices: { 'c.txt': 'fork' as const } }])
+    await expect(fake.chat.decideReview('s1', { ...answer, ...odd })).rejects.toMatchObject({ code: 'invalid_request' })
   await fake.chat.decideReview('s1', { ...answer, accept: ['b.txt'], comment: 'why a?' })
   const applied = await fake.until('review:applied')
   expect(applied.data).toMatchObject({ changes: { total: 1 }, rejected: ['a.txt'], rejectedTotal: 1 })
