@@ -108,7 +108,9 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   server.setErrorHandler((error: FastifyError, request, reply) => {
     // Fastify's own errors (too large, malformed) have a status below 500 and contain no secrets.
     const own = !isAppError(error) && error.statusCode !== undefined && error.statusCode < 500
-    const status = isAppError(error) ? STATUS[error.kind] : own ? (error.statusCode ?? 400) : 500
+    // A path that can't be one, such as with a NUL, is forbidden to Fastify. It is malformed, whoever asks.
+    const malformed = error.statusCode === 403 ? 400 : (error.statusCode ?? 400)
+    const status = isAppError(error) ? STATUS[error.kind] : own ? malformed : 500
     const logger = options.logger.child({ requestId: request.id })
     const body = own ? { code: 'invalid_request', message: sentenceOf(error, options) } : wireError(error, logger)
     if ('retryAfterSeconds' in body) reply.header('retry-after', body.retryAfterSeconds)

@@ -20,7 +20,7 @@ type Named = { Params: { id: string } }
 export function registerProviderRoutes(server: FastifyInstance, options: ProviderRoutesOptions): void {
   const { providers, admin, addressOf } = options
   const shown = (request: FastifyRequest) => ({ headers: request.headers, address: addressOf(request.raw) })
-  const checkAdmin = async (request: FastifyRequest) => admin.check(shown(request))
+  const checkAdmin = async (request: FastifyRequest) => admin.check(shown(request), 'keys')
   server.get('/api/providers', async (request) => {
     return { admin: admin.permissionsOf(shown(request)), providers: await providers.list() }
   })

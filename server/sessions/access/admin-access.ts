@@ -21,8 +21,11 @@ interface AdminSettings {
 }
 
 const ADMIN_HEADER = 'x-admin-token'
-const CLI_ONLY =
-  'You can change servers of this instance only on the command line (mcp-orchestrator servers …): it has an AUTH_TOKEN and no ADMIN_TOKEN.'
+const CLI_ONLY = {
+  servers:
+    'You can change servers of this instance only on the command line (mcp-orchestrator servers …): it has an AUTH_TOKEN and no ADMIN_TOKEN.',
+  keys: 'You can change keys of this instance only in its environment: it has an AUTH_TOKEN and no ADMIN_TOKEN.'
+}
 
 export class AdminAccess {
   readonly #token: string | undefined
@@ -54,12 +57,12 @@ export class AdminAccess {
     )
   }
 
-  /** Throws unless the sender may change servers. */
-  check(request: AdminRequest): void {
+  /** Throws unless the sender may change servers or keys of providers. */
+  check(request: AdminRequest, what: 'servers' | 'keys' = 'servers'): void {
     const state = this.permissionsOf(request)
-    if (state === 'cli_only') throw new AppError('forbidden', 'admin_cli_only', CLI_ONLY)
+    if (state === 'cli_only') throw new AppError('forbidden', 'admin_cli_only', CLI_ONLY[what])
     if (state === 'token_needed') {
-      const message = `Changing servers needs the admin token (ADMIN_TOKEN), in the header ${ADMIN_HEADER}.`
+      const message = `Changing ${what} needs the admin token (ADMIN_TOKEN), in the header ${ADMIN_HEADER}.`
       throw new AppError('forbidden', 'admin_required', message)
     }
   }

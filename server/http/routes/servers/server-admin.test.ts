@@ -229,3 +229,13 @@ describe('changing servers', () => {
     expect(await ask('POST', '/steady/disable', {})).toMatchObject({ status: 204 })
   })
 })
+
+// Seen before: the answer spoke of servers, and a path that is none was forbidden.
+it('says what needs the admin token, and that a path with a NUL is malformed', async () => {
+  const { url } = await openServerRoutes({}, '', { AUTH_TOKEN, ADMIN_TOKEN })
+  const headers = { ...member, 'content-type': 'application/json' }
+  const key = await fetch(`${url}/api/providers/openai/key`, { method: 'PUT', body: '{"apiKey":"x"}', headers })
+  expect([key.status, await key.text()]).toEqual([403, expect.stringContaining('Changing keys needs the admin token')])
+  const path = await fetch(`${url}/files/%00x`, { headers: member })
+  expect([path.status, await path.json()]).toMatchObject([400, { error: { code: 'invalid_request' } }])
+})

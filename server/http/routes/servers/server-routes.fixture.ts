@@ -79,7 +79,7 @@ export async function openServerRoutes(
     ownerOf: () => 'local',
     audit: { read: noEntries, about: unused, ownerOf: () => 'local', problem: undefined },
     mcp: unused,
-    webRoot: join(dir, 'none'),
+    webRoot: temporaryFolder(),
     logger: silentLogger
   })
   const url = await http.listen({ port: 0, host: '127.0.0.1' })
