@@ -7,7 +7,7 @@ import type { Registry } from '../catalog/registry.ts'
 import { StoredTools } from '../catalog/stored-tools.ts'
 import type { ReserveRealm } from '../code/realm-queue.ts'
 import { holdDotenv } from '../config/hold-dotenv.ts'
-import { SECRET_SETTINGS, type Settings } from '../config/settings.ts'
+import { OUR_SECRETS, type Settings } from '../config/settings.ts'
 import { Connections } from '../connections/connections.ts'
 import { openApprovals } from '../gateway/asking/open-approvals.ts'
 import type { GatewayServices } from '../gateway/gateway-services.ts'
@@ -60,7 +60,7 @@ export async function loadGateway(
   const { environment, grants } = options
   const { keyValues, auditLog } = options.shared
   const credentials = auditLog.trackSecrets(
-    openCredentials({ file: settings.CREDENTIALS_FILE, environment, ours: SECRET_SETTINGS })
+    openCredentials({ file: settings.CREDENTIALS_FILE, environment, ours: OUR_SECRETS })
   )
   auditLog.registerSecrets(registry, credentials)
   const tracing = await openTracer(settings)

@@ -3,8 +3,9 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { discard, temporaryFolder } from '../../tests/support/temporary-folder.ts'
+import { openCredentials } from '../catalog/credentials.ts'
 import { loadSettings, readDotenv } from './load-settings.ts'
-import { SETTINGS } from './settings.ts'
+import { OUR_SECRETS, SETTINGS } from './settings.ts'
 
 describe('loadSettings', () => {
   it('has the documented defaults', () => {
@@ -138,4 +139,16 @@ describe('loadSettings', () => {
     expect(() => loadSettings({ env: { HOST } })).toThrow(/AUTH_TOKEN/)
     expect(loadSettings({ env: { HOST, AUTH_TOKEN: 'a-token-of-some-length' } }).HOST).toBe(HOST)
   })
+})
+
+// Checked: with the secret settings alone, all but the last are filled in.
+it.each([
+  'AWS_CONTAINER_AUTHORIZATION_TOKEN',
+  'AWS_WEB_IDENTITY_TOKEN_FILE',
+  'OTEL_EXPORTER_OTLP_HEADERS',
+  'OTEL_EXPORTER_OTLP_TRACES_HEADERS',
+  'AWS_SECRET_ACCESS_KEY'
+])('lets no server get %s from the environment', (name) => {
+  const { source } = openCredentials({ file: undefined, environment: { [name]: 'x', OTHER: 'y' }, ours: OUR_SECRETS })
+  expect([source().env(name), source().secret(name), source().env('OTHER')]).toEqual([undefined, undefined, 'y'])
 })

@@ -273,6 +273,23 @@ export const SECRET_SETTINGS = (Object.keys(SETTINGS) as SettingName[]).filter((
   const setting: Setting<unknown> = SETTINGS[name]
   return setting.secret === true
 })
+/**
+ * Variables of the environment that libraries of ours use as secrets, or to find one: the role of the bucket, and the way to the
+ * collector of traces.
+ */
+const LIBRARY_SECRETS = [
+  'AWS_CONTAINER_AUTHORIZATION_TOKEN',
+  'AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE',
+  'AWS_CONTAINER_CREDENTIALS_FULL_URI',
+  'AWS_CONTAINER_CREDENTIALS_RELATIVE_URI',
+  'AWS_WEB_IDENTITY_TOKEN_FILE',
+  ...['', '_TRACES', '_METRICS', '_LOGS'].flatMap((signal) =>
+    ['HEADERS', 'CLIENT_KEY', 'CLIENT_CERTIFICATE'].map((kind) => `OTEL_EXPORTER_OTLP${signal}_${kind}`)
+  )
+]
+/** The only list of secrets in our environment. No server gets one of them through a placeholder. */
+export const OUR_SECRETS: readonly string[] = [...SECRET_SETTINGS, ...LIBRARY_SECRETS]
+
 type ValueOf<S> = S extends { parse: ParseValue<infer T> } ? T : never
 type IsGiven<S> = S extends { fallback: unknown } ? true : false
 

@@ -11,7 +11,7 @@ import { maskUrl } from '../../catalog/literal-secrets.ts'
 import { fillPlaceholders } from '../../catalog/placeholders.ts'
 import { describeProblem, loadRegistry } from '../../catalog/registry.ts'
 import { type LocalEntry, type RemoteEntry, type ServerEntry, valuesOf } from '../../catalog/server-entry.ts'
-import { SECRET_SETTINGS, type Settings } from '../../config/settings.ts'
+import { OUR_SECRETS, type Settings } from '../../config/settings.ts'
 import { messageOf } from '../../lib/errors.ts'
 import { findCommand } from '../../lib/files/find-command.ts'
 import { createLogger } from '../../lib/logger.ts'
@@ -47,7 +47,7 @@ type Tools = (server: string) => Promise<number>
 
 async function describeServer(settings: Settings, entry: ServerEntry, tools: Tools | undefined): Promise<string> {
   if (!entry.enabled) return 'switched off'
-  const credentials = { file: settings.CREDENTIALS_FILE, environment: process.env, ours: SECRET_SETTINGS }
+  const credentials = { file: settings.CREDENTIALS_FILE, environment: process.env, ours: OUR_SECRETS }
   const secrets = openCredentials(credentials).source(LOCAL_OWNER)
   fillPlaceholders(entry.name, valuesOf(entry), secrets, entry.kind === 'local' ? 'env' : 'headers')
   refuseForeignPlaceholders(entry)

@@ -4,7 +4,7 @@ import { openCredentials } from '../../catalog/credentials.ts'
 import { type MissingValue, missingValues } from '../../catalog/import/missing-values.ts'
 import type { SecretSource } from '../../catalog/placeholders.ts'
 import type { ServerEntry } from '../../catalog/server-entry.ts'
-import { SECRET_SETTINGS } from '../../config/settings.ts'
+import { OUR_SECRETS } from '../../config/settings.ts'
 import { userCredentials } from '../../config/user-folders.ts'
 import { showName } from '../../gateway/asking/show-as-data.ts'
 import type { ServersContext } from './servers-context.ts'
@@ -15,7 +15,7 @@ export function missingOf(entries: ServerEntry[], { settings }: ServersContext):
 }
 
 function secretsOf(file: string | undefined): SecretSource {
-  const environment = { environment: process.env, ours: SECRET_SETTINGS }
+  const environment = { environment: process.env, ours: OUR_SECRETS }
   try {
     return openCredentials({ file, ...environment }).source(LOCAL_OWNER)
   } catch {
