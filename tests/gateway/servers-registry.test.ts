@@ -65,6 +65,9 @@ describe('servers of the public MCP Registry', { timeout: 60_000 }, () => {
     expect((await run('import', name, '--yes')).err).toContain('CITY (Your city): --set CITY=VALUE')
     const shown = await run('import', name, '--set', 'CITY=Bern')
     expect(shown.out).toContain('npx -y @some/weather@1.0.2')
+    // Seen before: a list of any address was named like the public registry.
+    expect(shown.out).toContain(`(${registry.url}, ${name})`)
+    expect(shown.out).not.toContain('MCP Registry')
     expect(shown.out).toContain(`variable: API_KEY=\${secret:WEATHER_API_KEY}`)
     expect([shown.code, shown.err]).toEqual([1, expect.stringContaining('Nothing was imported')])
     expect(saved()).toBeUndefined()

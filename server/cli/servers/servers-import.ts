@@ -13,7 +13,7 @@ import { packageRoot } from '../../lib/files/package-root.ts'
 import { describeTargetLines } from './describe-target-lines.ts'
 import { askedYes, print, type ServersContext } from './servers-context.ts'
 import { describeMissing, missingOf } from './servers-missing.ts'
-import { findServerJson, MCP_REGISTRY_CLIENT } from './servers-server-json.ts'
+import { findServerJson } from './servers-server-json.ts'
 
 const HOW_TO_HAVE_BOTH =
   'Servers were left out because of their names, see above. To have them too, rename them in their file and import that file, or use "servers add".'
@@ -23,9 +23,9 @@ export async function importServers(context: ServersContext): Promise<number> {
   const { names, registry, file, flags, json } = context
   const [from] = names
   const place = { home: userHome(process.env), folder: process.cwd(), environment: process.env }
+  const published = await findServerJson(context)
   const { servers, problems } =
-    (await findServerJson(context)) ??
-    (from === undefined ? await findClientServers(place) : await readClientFile(resolve(from), place))
+    published ?? (from === undefined ? await findClientServers(place) : await readClientFile(resolve(from), place))
   const chosen = chooseNames(servers, registry.servers)
   for (const problem of new Set([...problems, ...chosen.problems])) process.stderr.write(`${showLine(problem)}\n`)
   const { fresh } = chosen
@@ -62,7 +62,7 @@ export async function importServers(context: ServersContext): Promise<number> {
     `Added ${fresh.length} ${fresh.length === 1 ? 'server' : 'servers'} to ${file}.`,
     ...clashes,
     ...describeMissing(missing, context.settings.CREDENTIALS_FILE),
-    ...(fresh.some(({ client }) => client !== MCP_REGISTRY_CLIENT)
+    ...(published === undefined
       ? [
           "Now replace them by the gateway in the client's own configuration. This guide shows how:",
           join(packageRoot(), 'docs/guides/clients.md')

@@ -5,7 +5,7 @@ import { EntryProblem } from '../../catalog/entry-values.ts'
 import type { ClientServers } from '../../catalog/import/client-files.ts'
 import { isServerName, readServerJson, type ServerJson, serverJsonIn } from '../../catalog/import/server-json.ts'
 import { entryOf, type ServerJsonEntry, type WantedValue } from '../../catalog/import/server-json-entry.ts'
-import { fetchJson } from '../../catalog/listing/fetch-listing.ts'
+import { fetchJson, MCP_REGISTRY } from '../../catalog/listing/fetch-listing.ts'
 import { readEntry } from '../../catalog/read-entry.ts'
 import { showLine } from '../../gateway/asking/show-as-data.ts'
 import { AppError } from '../../lib/errors.ts'
@@ -15,50 +15,60 @@ import { parseHostileJson } from '../../lib/streams/hostile-json.ts'
 import type { ServersContext } from './servers-context.ts'
 import { storedListing } from './servers-listing.ts'
 
-export const MCP_REGISTRY_CLIENT = 'MCP Registry'
+const MCP_REGISTRY_CLIENT = 'MCP Registry'
 const MAX_BYTES = 1024 * 1024
 
 /** The server of a `server.json`: its file, its address, or its name in the fetched list. Undefined if it is something else. */
 export async function findServerJson(context: ServersContext): Promise<ClientServers | undefined> {
   const { names, flags } = context
-  const found = await locate(context)
-  if (found === undefined) {
+  const located = await locate(context)
+  if (located === undefined) {
     const flag = ['as', 'set', 'remote'].find((name) => flags[name] !== undefined)
     if (flag === undefined) return undefined
     throw new AppError('invalid', 'usage', `--${flag} is for servers of a server.json only.`)
   }
   const source = names[0] ?? ''
   try {
-    const server = readServerJson(found)
+    const server = readServerJson(located.server)
     const name = typeof flags.as === 'string' ? flags.as : server.name.slice(server.name.indexOf('/') + 1)
     const { raw, notes } = await filled(server, name, context)
     const version = server.version === undefined ? '' : ` ${server.version}`
     const about = [`it is "${server.name}"${version}`, ...notes]
     const entry = readEntry(name, raw, 0)
-    return { servers: [{ client: MCP_REGISTRY_CLIENT, file: source, name, raw, entry, notes: about }], problems: [] }
+    return { servers: [{ client: located.origin, file: source, name, raw, entry, notes: about }], problems: [] }
   } catch (error) {
     if (!(error instanceof EntryProblem)) throw error
     throw new AppError('invalid', 'usage', `${source} can't be imported: ${error.sentence}.`)
   }
 }
 
-async function locate(context: ServersContext): Promise<Record<string, unknown> | undefined> {
+interface Located {
+  server: Record<string, unknown>
+  /** Shown to the person: the list, address or file that it came from. */
+  origin: string
+}
+
+async function locate(context: ServersContext): Promise<Located | undefined> {
   const [from] = context.names
   if (from === undefined) return undefined
   if (/^https?:\/\//i.test(from)) {
     const server = serverJsonIn(await fetchJson(from))
-    if (server) return server
+    if (server) return { server, origin: 'server.json' }
     throw new AppError(
       'invalid',
       'usage',
       `${from} is not a server.json: it needs "name", and "packages" or "remotes".`
     )
   }
-  if (existsSync(resolve(from))) return inFile(resolve(from))
+  if (existsSync(resolve(from))) {
+    const server = inFile(resolve(from))
+    return server && { server, origin: 'server.json' }
+  }
   if (!isServerName(from) || from.endsWith('.json')) return undefined
-  const { servers } = storedListing(context)
+  const { servers, source } = storedListing(context)
   const listed = servers.find(({ name }) => name === from)
-  if (listed) return listed.server
+  // A list of any other address must not look like that of the public registry.
+  if (listed) return { server: listed.server, origin: source === MCP_REGISTRY ? MCP_REGISTRY_CLIENT : source }
   const near = didYouMean(
     from,
     servers.map(({ name }) => name)
