@@ -24,6 +24,40 @@ const HOSTILE: [string, object, string][] = [
   ['a program of its own', npm({ registryType: 'shell', identifier: 'sh' }), 'not supported'],
   ['an option as a package', npm({ identifier: '--registry=https://evil.test' }), 'not the name of a package'],
   ['a version that is an option', npm({ version: '1 --call x' }), 'not exact'],
+  ...['1', '1.2', '1.x', '1.2.x', '1.0.0.0', '01.2.3', '1.2.3-', 'latest', '^1.2.3'].map(
+    (version): [string, object, string] => [`the npm version ${version}`, npm({ version }), 'not exact']
+  ),
+  ...['1.x', '1.0-x', '1.0.final', '1!2'].map((version): [string, object, string] => [
+    `the pypi version ${version}`,
+    npm({ registryType: 'pypi', identifier: 'a', version }),
+    'not exact'
+  ]),
+  ...['1', '1.2', '1.x', '1.2.x'].map((version): [string, object, string] => [
+    `the nuget version ${version}`,
+    npm({ registryType: 'nuget', identifier: 'A', version }),
+    'not exact'
+  ]),
+  ...['python', 'Python3.12', 'pythonw', 'cpython', 'pypy3'].map((identifier): [string, object, string] => [
+    `the interpreter ${identifier}`,
+    npm({ registryType: 'pypi', identifier, version: '3.12' }),
+    'whatever its arguments say'
+  ]),
+  ['the interpreter node', npm({ identifier: 'node', version: '20.0.0' }), 'whatever its arguments say'],
+  ...[
+    'NODE_TLS_REJECT_UNAUTHORIZED',
+    'OPENSSL_CONF',
+    'CORECLR_PROFILER_PATH',
+    'DOTNET_STARTUP_HOOKS',
+    'NUGET_PACKAGES',
+    'RestoreSources',
+    'NETRC',
+    'SSLKEYLOGFILE',
+    'GLIBC_TUNABLES'
+  ].map((name): [string, object, string] => [
+    `the variable ${name}`,
+    npm({ environmentVariables: [{ name, value: 'x' }] }),
+    'run something else'
+  ]),
   ['another package registry', npm({ registryBaseUrl: 'https://evil.test' }), 'not the usual place'],
   [
     'options of the program',
@@ -63,6 +97,17 @@ describe('a server.json', () => {
     ['nuget', 'Some.Weather', ['dnx', 'Some.Weather@1.0.2', '--yes', '--']]
   ])('runs a package of %s in its exact version', (registryType, identifier, [command, ...args]) => {
     expect(plan(npm({ registryType, identifier })).raw).toEqual({ command, args, description: 'Weather of the world' })
+  })
+
+  it.each([
+    ['npm', '1.2.3-beta.1+b5'],
+    ['npm', '0.0.1'],
+    ['pypi', '2024.1'],
+    ['pypi', '1.0rc1.post2.dev3'],
+    ['nuget', '1.2.3.4-rc.1']
+  ])('of %s may have the exact version %s', (registryType, version) => {
+    const { args } = plan(npm({ registryType, identifier: 'weather', version })).raw as { args: string[] }
+    expect(args.join(' ')).toContain(`weather@${version}`)
   })
 
   it('takes fixed arguments, defaults and given values, and names what is missing', () => {

@@ -32,28 +32,38 @@ interface Program {
   command: string
   args(identifier: string, version: string | undefined): string[]
   identifier: RegExp
+  /** A version of exactly one package. Anything else, such as `1.x`, is a range or a name that the publisher can move. */
+  version: RegExp
   hosts: string[]
 }
 
-const VERSION = /^[0-9][A-Za-z0-9.+_-]{0,99}$/
+const SUFFIX = '(-[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?(\\+[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?'
+const NUMBER = '(0|[1-9]\\d{0,15})'
+/** They run whatever their arguments say. `uvx` takes some of these names for an interpreter, not for a package. */
+const INTERPRETERS =
+  /^(c?python|pypy|graalpy|pyodide|cp|pp|gp|ipython|node|deno|bun|tsx|ts-node|npm|npx|pnpm|yarn|corepack|zx)w?[\d.t+-]*$/i
+const MAX_VERSION = 100
 const at = (version: string | undefined) => (version === undefined ? '' : `@${version}`)
 const PROGRAMS: Record<string, Program> = {
   npm: {
     command: 'npx',
     args: (identifier, version) => ['-y', `${identifier}${at(version)}`],
     identifier: /^(@[a-z0-9~][a-z0-9._~-]*\/)?[a-z0-9~][a-z0-9._~-]*$/i,
+    version: new RegExp(`^${NUMBER}\\.${NUMBER}\\.${NUMBER}${SUFFIX}$`),
     hosts: ['registry.npmjs.org']
   },
   pypi: {
     command: 'uvx',
     args: (identifier, version) => [`${identifier}${at(version)}`],
     identifier: /^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/,
+    version: /^\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[a-z0-9]+([._-][a-z0-9]+)*)?$/i,
     hosts: ['pypi.org', 'files.pythonhosted.org']
   },
   nuget: {
     command: 'dnx',
     args: (identifier, version) => [`${identifier}${at(version)}`, '--yes', '--'],
     identifier: /^[A-Za-z0-9_][A-Za-z0-9_.-]*$/,
+    version: new RegExp(`^${NUMBER}\\.${NUMBER}\\.${NUMBER}(\\.${NUMBER})?${SUFFIX}$`),
     hosts: ['api.nuget.org']
   }
 }
@@ -89,7 +99,9 @@ function unusable({ registryType, identifier, version, baseUrl, transport, ...re
   const program = Object.hasOwn(PROGRAMS, registryType) ? PROGRAMS[registryType] : undefined
   if (program === undefined) return WHY_NOT[registryType] ?? `of the kind "${registryType}", which is not supported`
   if (!program.identifier.test(identifier)) return 'not the name of a package'
-  if (version !== undefined && !VERSION.test(version)) return 'given in a version that is not exact'
+  if (INTERPRETERS.test(identifier)) return 'a program that runs whatever its arguments say: add it with "servers add"'
+  if (version !== undefined && (version.length > MAX_VERSION || !program.version.test(version)))
+    return 'given in a version that is not exact'
   if (transport !== '' && transport !== 'stdio') return `a server over "${transport}" that must be started by itself`
   if (baseUrl !== undefined && !program.hosts.includes(URL.parse(baseUrl)?.hostname ?? ''))
     return `from ${baseUrl}, which is not the usual place for such packages`
