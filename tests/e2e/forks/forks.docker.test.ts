@@ -132,3 +132,25 @@ it('keeps previews and reviews over a kill -9, applies them once, and leaves no 
   expect((await engine.list(server.deployment)).map(({ id }) => id).toSorted()).toEqual(bound.toSorted())
   await engine.close()
 })
+
+// Seen before: the next call found the file, the memory and the queue.
+it.each([
+  ['a file that can not be read', 'echo undecided > secret; chmod 000 secret', 'chmod 600 secret; cat secret'],
+  ['a folder that can not be read', 'mkdir s; echo undecided > s/f; chmod 000 s', 'chmod 700 s; cat s/f'],
+  ['System V memory', 'ipcmk -M 4096', '[ $(wc -l < /proc/sysvipc/shm) = 1 ] || echo undecided'],
+  ['a queue', 'touch /dev/mqueue/q; ls /dev/mqueue', '[ -z "$(ls /dev/mqueue)" ] || echo undecided']
+])(
+  'after a decision, the next call finds nothing of an earlier one that nobody decided about: %s',
+  async (_, leave, look) => {
+    const { client } = await open('preview')
+    await client.ask('message', `run set -e; ${leave}; echo a > a.txt`)
+    const { callId, hash, result } = await client.wait('tool:previewed')
+    expect(result).toMatchObject({ ending: { exitCode: 0 } })
+    await client.ask('tool:approval', { callId, approved: true, hash })
+    await client.wait('turn:end')
+    const from = client.seen.length
+    await client.ask('message', `run ${look}; cat a.txt; echo b > b.txt`)
+    const second = await client.wait('tool:previewed', undefined, { from })
+    expect(JSON.stringify(second)).not.toContain('undecided\\n')
+  }
+)
