@@ -201,7 +201,11 @@ async function describeBucket(settings: Settings): Promise<Found> {
   try {
     await bucket.objects.probe()
     const id = await bucket.deploymentId()
-    return `${settings.CHECKPOINT_STORE}, ${id === undefined ? 'no files yet' : `files of deployment ${id}`}`
+    const found = `${settings.CHECKPOINT_STORE}, ${id === undefined ? 'no files yet' : `files of deployment ${id}`}`
+    const isApart = settings.REDIS_URL !== undefined && settings.SECRETS_KEY === undefined
+    return isApart
+      ? { warn: `${found}. Logins to MCP servers stay on this machine: set SECRETS_KEY to share them.` }
+      : found
   } finally {
     bucket.objects.close()
   }
