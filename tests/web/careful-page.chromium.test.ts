@@ -101,6 +101,7 @@ it('takes an Enter right after R for no rejection', async () => {
   }
   await me.page.evaluate('fetch("/healthz")')
   expect(session.transcript.calls.a?.decision).toBeUndefined()
+  await me.page.getByText('That Enter came too early, so nothing was decided.').waitFor()
   await me.page.clock.runFor(1100)
   await me.page.keyboard.press('Enter')
   await expect.poll(() => session.transcript.calls.a?.decision).toMatchObject({ approved: false, reason: 'x' })

@@ -110,6 +110,53 @@ it('answers one card of the inbox with a burst of clicks', async () => {
   await expect.poll(() => now().fake.answered).toEqual(['a', 'b'])
 })
 
+const topOf = (me: WorkspacePage, callId: string) =>
+  me.page.evaluate<number>(`Math.round(document.querySelector('[data-call="${callId}"]').getBoundingClientRect().top)`)
+
+// Seen before: the list thought that it was at its end, and jumped there after the click, so that the last card came under the pointer.
+it('shows the first of several cards, and does not jump when another one is approved', async () => {
+  const { me, session } = await now().arrive(() => {}, { viewport: { width: 1440, height: 900 } })
+  session.append('user:message', { turnId: 't', text: 'go' })
+  session.append('agent:response', { turnId: 't', text: 'Four calls in one step.' })
+  session.ask('t', ['a', 'b', 'c', 'd'].map(run))
+  await me.page.locator(ready('[data-call="a"]')).waitFor()
+  await me.page.locator(ready('[data-call="b"]')).waitFor()
+  const list = await me.page.getByRole('region', { name: 'Messages' }).boundingBox()
+  const top = await topOf(me, 'a')
+  expect(top).toBeGreaterThanOrEqual(Math.round(list?.y ?? 0))
+  expect(top).toBeLessThan((list?.y ?? 0) + 150)
+  await me.page.mouse.click(...(await middleOf(me, ready('[data-call="b"]'))))
+  await expect.poll(() => decided(session)).toEqual(['b'])
+  await me.page.locator(ready('[data-call="a"]')).waitFor()
+  expect(await topOf(me, 'a')).toBe(top)
+})
+
+// Seen before: 700 ms after a click, the card that had come under the resting pointer took the next click.
+it('takes no click of a pointer that has not moved since the card came under it', async () => {
+  const { me, session } = await now().arrive(asking('a', 'b', 'c'))
+  await me.page.locator(ready('[data-call="a"]')).waitFor()
+  await stopClock(me)
+  const place = await middleOf(me, ready('[data-call="a"]'))
+  await me.page.mouse.click(...place)
+  await me.page.locator('[data-call="a"]').waitFor({ state: 'hidden' })
+  await me.page.clock.runFor(100)
+  // Bring the next button exactly under the pointer, as a list that scrolls by itself may do.
+  const next = await middleOf(me, '[data-call="b"] [data-approve]')
+  const shift = `Object.assign(style, { position: 'relative', top: '${place[1] - next[1]}px' })`
+  await me.page.evaluate(`{ const { style } = document.querySelector('[data-call="b"]'); ${shift} }`)
+  for (const ms of [800, 400, 800]) {
+    await me.page.clock.runFor(ms)
+    await me.page.mouse.click(...place)
+  }
+  await me.page.evaluate('fetch("/healthz")')
+  expect(decided(session)).toEqual(['a'])
+  await me.page.clock.runFor(800)
+  await me.page.mouse.move(place[0] + 12, place[1])
+  await me.page.locator(ready('[data-call="b"]')).waitFor()
+  await me.page.mouse.click(place[0] + 12, place[1])
+  await expect.poll(() => decided(session)).toEqual(['a', 'b'])
+})
+
 /** A runs and prints, B waits under it. */
 function printing(messages: number) {
   return (session: FakeSession) => {

@@ -1,5 +1,5 @@
 import { computed, onMounted, onUnmounted, type Ref, ref, watch } from 'vue'
-import { BURST_MS, isCalm, isDeliberate } from './page-pointer.ts'
+import { BURST_MS, isCalm, isDeliberate, isPointed, onceMoved, pointedAt } from './page-pointer.ts'
 import { useMoves } from './use-moves.ts'
 
 export interface Armed {
@@ -8,29 +8,53 @@ export interface Armed {
   /** Runs the action of a click, if armed. */
   ifArmed(action: () => void): void
   rearm(): void
+  /** One of the buttons came under the pointer, which has not moved since. */
+  isUnread: Readonly<Ref<boolean>>
 }
+
+/** After this time, the person has had time to read what came under the resting pointer. */
+const READ_MS = 3000
 
 /**
  * Buttons that must not be pressed by accident. They do nothing for a moment after they appeared, after `arrangement` (a text that
  * changes with the layout) has changed, after `place` has moved without scrolling, and after each click anywhere. So a click never hits
- * something that has just moved under the pointer, and a burst of clicks decides once.
+ * something that has just moved under the pointer, and a burst of clicks decides once. If one came under a resting pointer, clicks do
+ * nothing until the pointer moves, or for three seconds.
  */
 export function useArmed(arrangement: () => string, place?: Readonly<Ref<HTMLElement | null>>): Armed {
   const isSettled = ref(false)
+  const isUnread = ref(false)
+  let isMoved = false
   let frame = 0
   let timer: ReturnType<typeof setTimeout>
+  let ignoreMove = () => {}
   function stop(): void {
     cancelAnimationFrame(frame)
     clearTimeout(timer)
+    ignoreMove()
+  }
+  function isPointedAt(): boolean {
+    const button = pointedAt()
+    return button !== null && (place ? place.value?.contains(button) === true : button.ariaDisabled === 'true')
+  }
+  function settle(): void {
+    isUnread.value = !isMoved && isPointedAt()
+    isSettled.value = true
+    if (isUnread.value) timer = setTimeout(read, READ_MS - BURST_MS)
+  }
+  function read(): void {
+    isMoved = true
+    isUnread.value = false
   }
   /** Counts from the next frame: what a busy page has not drawn yet, nobody has seen. */
   function rearm(): void {
     isSettled.value = false
+    isUnread.value = false
+    isMoved = false
     stop()
+    ignoreMove = onceMoved(read)
     frame = requestAnimationFrame(() => {
-      timer = setTimeout(() => {
-        isSettled.value = true
-      }, BURST_MS)
+      timer = setTimeout(settle, BURST_MS)
     })
   }
   onMounted(rearm)
@@ -40,7 +64,9 @@ export function useArmed(arrangement: () => string, place?: Readonly<Ref<HTMLEle
   const moves = place && useMoves(place, rearm)
   const ifArmed = (action: () => void) => {
     moves?.look()
-    if (isSettled.value && isDeliberate()) action()
+    const isRead = !isUnread.value || !isPointed()
+    if (isSettled.value && isRead && isDeliberate()) action()
   }
-  return { isArmed: computed(() => isSettled.value && isCalm.value), ifArmed, rearm }
+  const isArmed = computed(() => isSettled.value && !isUnread.value && isCalm.value)
+  return { isArmed, ifArmed, rearm, isUnread }
 }

@@ -79,8 +79,9 @@ export function useDecision({ card, view, arrangement, open, words }: Options) {
     isChosen.value = false
   }
 
-  /** Shown on the card while it has the focus. */
+  /** Shown on the card while it has the focus, or came under a resting pointer. */
   const hint = computed(() => {
+    if (armed.isUnread.value) return 'This card came under your pointer. Move the pointer before you click.'
     if (isIgnoring.value)
       return 'That looked like typing, so nothing was decided. Pause for two seconds before you press a key.'
     const { yes, no } = words ?? { yes: 'approve', no: 'reject' }

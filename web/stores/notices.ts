@@ -14,6 +14,7 @@ export interface Toast {
 
 /** Long enough for a screen reader to notice that the text was cleared. */
 const SILENCE_MS = 100
+const ANNOUNCED_MS = 10_000
 /** The server allows a little more. */
 const UNDO_MS = 20_000
 
@@ -52,8 +53,13 @@ export const useNotices = defineStore('notices', () => {
       setTimeout(() => {
         announcements.shift()
         if (announcements.length > 0) announceNext()
+        else forgetLater(announcement.value)
       }, SILENCE_MS)
     }, SILENCE_MS)
+  }
+  /** A text that stays would be read as part of a dialog that opens later. */
+  function forgetLater(text: string): void {
+    setTimeout(() => retract(text), ANNOUNCED_MS)
   }
   /** Removes a text that is no longer true, without announcing anything. */
   function retract(text: string): void {

@@ -135,13 +135,15 @@ export function useVirtualRows({ scroller, content, keys, estimate, held, isPinn
   async function toRow(key: string | number): Promise<void> {
     const at = keys().indexOf(key)
     if (at < 0) return
-    isAtEnd.value = false
-    // The first jump uses estimated heights. Once the rows there are drawn and measured, the next one is exact.
+    // The first jump uses estimated heights. Once the rows there are drawn and measured, the next one is exact. The estimated end is
+    // not the end: a list that followed it would jump away from the row.
     for (let round = 0; round < 3; round++) {
       if (scroller.value) scroller.value.scrollTop = offsets.value[at] ?? 0
       onScroll()
+      isAtEnd.value = false
       await new Promise(requestAnimationFrame)
     }
+    onScroll()
   }
 
   // If the height of the view or of its content changes, a list at its end stays at its end.
