@@ -223,3 +223,22 @@ it('knows how long a call itself ran, without the wait of the person', () => {
   expect(ranMs({ ...call, startedAt: 8000, result })).toBe(1000)
   expect(ranMs({ ...call, startedAt: 8000 })).toBeUndefined()
 })
+
+// Seen before: after the files were put back, the review and its calls still said "accepted".
+it('marks a review as undone once what it put into the workspace is reverted', () => {
+  const accepted = { changeId: 'review:r', hash: 'h', total: 2, files: [] }
+  const reviewAfter = (scope: 'one' | 'since', total: number) => {
+    const transcript = emptyTranscript()
+    const events = [
+      { type: 'review:opened', data: { reviewId: 'r', turnId: 't1', changes: accepted } },
+      { type: 'review:resolved', data: { reviewId: 'r', hash: 'h', accept: 'all', by: 'human' } },
+      { type: 'review:applied', data: { reviewId: 'r', changes: accepted, rejected: [], rejectedTotal: 0 } },
+      { type: 'files:reverted', data: { of: 'review:r', scope, changes: { ...accepted, total }, by: 'human' } }
+    ]
+    for (const [at, event] of events.entries()) applyEvent(transcript, { ...event, seq: at + 1, at } as SessionEvent)
+    return transcript.entries.find(({ kind }) => kind === 'review')
+  }
+  expect(reviewAfter('since', 2)).toMatchObject({ undone: true })
+  expect(reviewAfter('one', 2)).toMatchObject({ undone: true })
+  expect(reviewAfter('one', 1)).not.toHaveProperty('undone')
+})

@@ -20,6 +20,8 @@ export type EffectEntry =
       changes: ChangeSummary
       decision?: Omit<EventData<'review:resolved'>, 'reviewId'>
       applied?: Omit<EventData<'review:applied'>, 'reviewId'>
+      /** The person has reverted what was accepted. */
+      undone?: true
     }
   | ({ kind: 'reverted'; seq: number; at: number } & EventData<'files:reverted'>)
   | { kind: 'rewound'; seq: number; at: number; from: number }
@@ -34,7 +36,8 @@ export function effectText(entry: EffectEntry): string {
   if (!decision) return `${files} changed in the fork wait for your review.`
   if (decision.by === 'cancel' || decision.accept === 'none') return `The changes of ${files} were discarded.`
   const accepted = applied?.changes?.total ?? total
-  return `You reviewed ${files} and accepted ${accepted === total ? 'all' : accepted}.`
+  const undone = entry.undone ? ' Then you undid these changes.' : ''
+  return `You reviewed ${files} and accepted ${accepted === total ? 'all' : accepted}.${undone}`
 }
 
 type ReviewEntry = Extract<EffectEntry, { kind: 'review' }>
@@ -44,6 +47,7 @@ interface AnyEntry {
   seq: number
   at: number
   code?: string
+  callId?: string
   rewound?: true
 }
 
@@ -79,6 +83,7 @@ export function applyEffect(transcript: Folded, event: SessionEvent): void {
       updateReview(transcript, event.data.reviewId, (entry) => ({ ...entry, applied: without(event.data) }))
       break
     case 'files:reverted':
+      markUndone(transcript, event.data)
       push(transcript, { kind: 'reverted', seq, at, ...event.data })
       break
     case 'history:rewound':
@@ -119,6 +124,22 @@ function resolveReview(transcript: Folded, data: EventData<'review:resolved'>): 
   transcript.review = null
   transcript.unapplied = data.reviewId
   updateReview(transcript, data.reviewId, (entry) => ({ ...entry, decision: without(data) }))
+}
+
+/** A revert since a version undoes all later reviews too; a revert of one may leave some of its files. */
+function markUndone({ entries }: Folded, { of, scope, changes }: EventData<'files:reverted'>): void {
+  const start = entries.findIndex((each) => changeIdOf(each) === of)
+  if (start < 0) return
+  for (let at = start; at < entries.length; at++) {
+    const entry = entries[at]
+    const accepted = entry && isReview(entry) ? entry.applied?.changes : undefined
+    const isUndone = scope === 'since' || (at === start && changes.total >= (accepted?.total ?? 0))
+    if (entry && accepted && isUndone) entries[at] = { ...entry, undone: true } as ReviewEntry
+  }
+}
+
+function changeIdOf(entry: AnyEntry): string | undefined {
+  return isReview(entry) ? entry.applied?.changes?.changeId : entry.callId && `call:${entry.callId}`
 }
 
 function updateReview(transcript: Folded, reviewId: string, change: (entry: ReviewEntry) => ReviewEntry): void {

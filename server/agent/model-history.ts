@@ -29,7 +29,8 @@ export function modelHistory(events: readonly SessionEvent[], transcript: Transc
   const isForeign = foreignAnswers(events)
   for (const event of exchanged(events)) {
     if (event.type === 'user:message') {
-      const told = [notes.get(event.seq), reviews.get(event.seq)].filter((note) => note !== undefined)
+      // The note about files comes last: accepted files may have been reverted since.
+      const told = [reviews.get(event.seq), notes.get(event.seq)].filter((note) => note !== undefined)
       messages.push(userMessage(event.data, saved, told))
       continue
     }

@@ -106,3 +106,43 @@ it('tells the decision on a review again, unless the review itself was taken bac
   log.say('four')
   expect(reviewNotes(log.events).size).toBe(0)
 })
+
+// Seen before: the model was told nothing about the files of the turn that it still knew, because the review was decided in a later one.
+it('tells of a revert of reviewed files that an earlier turn had made, and not of those that were taken back', () => {
+  const log = logOf()
+  log.say('one')
+  log.add('review:opened', { reviewId: 'r', turnId: 't', changes: changes('review:r', 'kept.py', 'both.py') })
+  const from = log.say('two')
+  log.add('review:opened', {
+    ...{ reviewId: 'r', turnId: 't' },
+    changes: changes('review:r', 'kept.py', 'both.py', 'later.py')
+  })
+  log.add('review:resolved', { reviewId: 'r', hash: 'h', accept: 'all', by: 'human', comment: 'use tabs' })
+  log.add('review:applied', {
+    ...{ reviewId: 'r', rejected: [], rejectedTotal: 0 },
+    changes: changes('review:r', 'kept.py', 'both.py', 'later.py')
+  })
+  log.revert('review:r', 'since', 'kept.py', 'both.py', 'later.py')
+  log.rewind(from)
+  const next = log.say('three')
+  expect(log.note(next)).toMatch(/reverted "kept\.py" and "both\.py"\./)
+  expect(log.note(next)).not.toContain('later.py')
+  expect(reviewNotes(log.events).get(next)).toContain('use tabs')
+})
+
+it('names only the reviewed files of the turns that were taken back, if the files stay', () => {
+  const log = logOf()
+  const later = { type: 'file' as const, mode: 420, size: 2, hash: 'b'.repeat(64) }
+  const grown = {
+    ...changes('review:r', 'kept.py', 'both.py', 'later.py'),
+    files: [file('kept.py'), { ...file('both.py'), after: later }, file('later.py')]
+  }
+  log.say('one')
+  log.add('review:opened', { reviewId: 'r', turnId: 't', changes: changes('review:r', 'kept.py', 'both.py') })
+  const from = log.say('two')
+  log.add('review:opened', { reviewId: 'r', turnId: 't', changes: grown })
+  log.add('review:resolved', { reviewId: 'r', hash: 'h', accept: 'all', by: 'human' })
+  log.add('review:applied', { reviewId: 'r', rejected: [], rejectedTotal: 0, changes: grown })
+  log.rewind(from)
+  expect(log.note(log.say('three'))).toMatch(/still there: "both\.py", "later\.py"\./)
+})

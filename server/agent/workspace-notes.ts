@@ -16,8 +16,12 @@ interface Claim {
   paths: string[]
   /** Files beyond those that the event lists. */
   others: number
+  /** For a review: the `seq` at which each path was first and last listed with something new. Earlier turns may have made a part of it. */
+  made?: Made | undefined
 }
-/** A change by the person. `undoes`: the seq of the change that it reverts, if that is known. */
+type Made = Map<string, { first: number; last: number; after: string }>
+
+/** A change by the person. `undoes`: the seq since which the model knows of the change that it reverts, if that is known. */
 interface Told {
   change: FileChange
   undoes?: number | undefined
@@ -32,16 +36,21 @@ export function workspaceNotes(events: readonly SessionEvent[]): Map<number, str
   let told: (Notes & { seq: number })[] = []
   let claims: Claim[] = []
   let next: Notes = { changes: [], left: [] }
+  const reviews = new Map<string, Made>()
   for (const { type, seq, data } of events) {
     if (type === 'session:notice') next.changes.push(...(data.files ?? []).map((change) => ({ change })))
-    if ((type === 'tool:result' && !data.isForked) || type === 'review:applied')
-      claims.push(...(data.changes ? [claimOf(data.changes, seq)] : []))
+    if (type === 'review:opened') reviews.set(data.reviewId, madeIn(data.changes, seq, reviews.get(data.reviewId)))
+    if (type === 'tool:result' && !data.isForked && data.changes) claims.push(claimOf(data.changes, seq))
+    if (type === 'review:applied' && data.changes)
+      claims.push({ ...claimOf(data.changes, seq), made: reviews.get(data.reviewId) })
     if (type === 'files:reverted') {
       const reverted = claims.find(({ changeId }) => changeId === data.of)
       const undone = claims.filter((claim) => isUndone(claim, data, reverted))
       claims = claims.flatMap((claim) => (undone.includes(claim) ? without(claim, data.changes.files) : [claim]))
       next.left = next.left.flatMap((claim) => without(claim, data.changes.files))
-      next.changes.push(...data.changes.files.map((file) => ({ change: revertedFile(file), undoes: reverted?.seq })))
+      next.changes.push(
+        ...data.changes.files.map((file) => ({ change: revertedFile(file), undoes: knownSince(file, undone) }))
+      )
     }
     if (type === 'history:rewound') {
       const again = told.filter((each) => each.seq >= data.from)
@@ -53,7 +62,7 @@ export function workspaceNotes(events: readonly SessionEvent[]): Map<number, str
       const left = [
         ...again.flatMap((each) => each.left),
         ...next.left,
-        ...claims.filter((claim) => claim.seq >= data.from)
+        ...claims.filter((claim) => claim.seq >= data.from).flatMap((claim) => madeSince(claim, data.from))
       ]
       next = { changes, left }
       claims = claims.filter((claim) => claim.seq < data.from)
@@ -68,6 +77,29 @@ export function workspaceNotes(events: readonly SessionEvent[]): Map<number, str
 function claimOf({ changeId, total, files }: ChangeSummary, seq: number): Claim {
   const paths = files.flatMap(({ path, from }) => (from === undefined ? [path] : [path, from]))
   return { seq, changeId, paths, others: Math.max(0, total - files.length) }
+}
+
+function madeIn({ files }: ChangeSummary, seq: number, before: Made = new Map()): Made {
+  return new Map(
+    files.map((file) => {
+      const after = JSON.stringify(file.after ?? null)
+      const known = before.get(file.path)
+      if (!known) return [file.path, { first: seq, last: seq, after }]
+      return [file.path, known.after === after ? known : { ...known, last: seq, after }]
+    })
+  )
+}
+
+/** Since when the model knows of the file that was put back. */
+function knownSince({ path }: ChangedFile, undone: readonly Claim[]): number | undefined {
+  const known = undone.filter(({ paths }) => paths.includes(path)).map(({ seq, made }) => made?.get(path)?.first ?? seq)
+  return known.length === 0 ? undefined : Math.min(...known)
+}
+
+/** The part of a claim that was made from this point on. */
+function madeSince(claim: Claim, from: number): Claim[] {
+  const paths = claim.paths.filter((path) => (claim.made?.get(path)?.last ?? claim.seq) >= from)
+  return paths.length + claim.others === 0 ? [] : [{ ...claim, paths }]
 }
 
 /** A revert of one change undoes that one; a revert `since` a change undoes all later ones too. */

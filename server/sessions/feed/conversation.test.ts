@@ -111,3 +111,22 @@ it('lets go of the results that it does not hold', async () => {
 function onePast(read: EventLog['read']): EventLog['read'] {
   return async (id, { after = 0 } = {}) => [...(await read(id, { after })), ...(await read(id, { after: after + 1 }))]
 }
+
+// Seen before: the notes for the model had their tests, but never got the events that they are made of.
+it('keeps what the notes about the workspace need, without the output of calls', async () => {
+  const { state, conversation } = open()
+  const changes = { changeId: 'call:c', hash: 'h', total: 1, files: [{ path: 'a.txt', from: 'b.txt' }] }
+  const content = [{ type: 'text', text: 'x'.repeat(1000) }]
+  const kept = [
+    event(1, 'user:message', { turnId: 't1', text: 'one' }),
+    event(2, 'tool:result', { callId: 'c', isError: false, content, changes }),
+    event(3, 'review:opened', { reviewId: 'r', turnId: 't1', changes }),
+    event(4, 'review:resolved', { reviewId: 'r', hash: 'h', accept: 'all', by: 'human' }),
+    event(5, 'review:applied', { reviewId: 'r', rejected: [], rejectedTotal: 0, changes })
+  ]
+  state.events = [...kept, event(6, 'tool:result', { callId: 'd', isError: false, content, changes, isForked: true })]
+  await conversation.refresh()
+  expect(conversation.recent).toEqual(
+    kept.map((each) => ({ ...each, data: { ...each.data, ...('content' in each.data && { content: [] }) } }))
+  )
+})

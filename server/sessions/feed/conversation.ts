@@ -6,6 +6,7 @@ import { shortened, weightOf } from './shown-transcript.ts'
 
 /** Events that make up the model's history. */
 const HISTORY_EVENTS = new Set<SessionEvent['type']>([
+  'review:opened',
   'review:resolved',
   'review:applied',
   'user:message',
@@ -52,7 +53,7 @@ export class Conversation {
     return this.#transcript
   }
 
-  /** The events for the model's history since the last fresh start; the answers of calls are in `transcript`. */
+  /** The events for the model's history since the last fresh start; the answers of calls are in `transcript`, and here only what they changed. */
   get recent(): readonly SessionEvent[] {
     return this.#recent
   }
@@ -97,6 +98,7 @@ export class Conversation {
     applyEvent(this.#transcript, event)
     if (event.type === 'tool:result') this.#hold(event.data.callId)
     if (HISTORY_EVENTS.has(event.type)) this.#recent.push(event)
+    if (event.type === 'tool:result') this.#recent.push(...changedBy(event))
     if (isFreshStart(event)) this.#recent = [...sinceFreshStart(this.#recent)]
   }
 
@@ -115,6 +117,14 @@ export class Conversation {
       this.#isShortened = true
     }
   }
+}
+
+/** The paths that a call changed in the workspace: after a rewind or a revert the model is told about them. */
+function changedBy(event: Extract<SessionEvent, { type: 'tool:result' }>): SessionEvent[] {
+  const { callId, isError, isForked, changes } = event.data
+  if (isForked || !changes) return []
+  const files = changes.files.map(({ path, from }) => ({ path, ...(from !== undefined && { from }) }))
+  return [{ ...event, data: { callId, isError, content: [], changes: { ...changes, files } } }]
 }
 
 function isSame(found: StoredEvent | undefined, known: StoredEvent): boolean {

@@ -1,7 +1,7 @@
 import type { ChangedFile, ChangeSummary, FileSide } from '../../../contract/effects/change-set.ts'
 import type { Transcript } from '../../../contract/transcript.ts'
 
-export type ReviewState = 'running' | 'waiting' | 'accepted' | 'part' | 'rejected'
+export type ReviewState = 'running' | 'waiting' | 'accepted' | 'part' | 'rejected' | 'undone'
 
 export interface ForkedCall {
   state: ReviewState
@@ -26,6 +26,7 @@ export function forkedCall({ entries, calls }: Pick<Transcript, 'entries' | 'cal
   const { accept, choices = {} } = decision
   const isIn = (path: string) => choices[path] !== 'workspace' && (accept === 'all' || accept.includes(path))
   const taken = (files ?? review.changes.files).map(({ path }) => isIn(path))
+  if (review.undone && taken.includes(true)) return { state: 'undone', files }
   const some = taken.includes(true) ? 'part' : 'rejected'
   return { state: taken.every(Boolean) ? 'accepted' : some, files }
 }
