@@ -16,7 +16,7 @@ export class WorkspacePage {
   }
   /** Output of calls, live and stored. */
   get outputs(): Locator {
-    return this.page.getByRole('region', { name: 'Output', exact: true })
+    return this.page.getByRole('group', { name: 'Output', exact: true })
   }
   button(name: string | RegExp): Locator {
     return this.page.getByRole('button', { name })

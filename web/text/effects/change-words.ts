@@ -16,6 +16,12 @@ export const KIND_TONES: Record<ChangeKind, string> = {
   mode: 'bg-sunken text-muted'
 }
 
+/** A file that is new in the fork may be in the workspace too by now. */
+export function kindWords(file: ChangedFile): string {
+  const kind = changeKind(file)
+  return kind === 'created' && file.conflict?.now ? 'new in the fork' : KIND_WORDS[kind]
+}
+
 /** "2 new, 5 changed, 1 deleted" */
 export function changesWords(files: readonly ChangedFile[]): string {
   const counts = new Map<ChangeKind, number>()
@@ -32,11 +38,17 @@ export function sideWords({ before, after }: ChangedFile): string {
   if (after?.type === 'link') words.push(`a link to ${after.target}`)
   if (before?.type === 'link' && after?.type !== 'link') words.push(`it was a link to ${before.target}`)
   if (after?.type === 'dir' || (!after && before?.type === 'dir')) words.push('a folder')
-  if (isExecutable(after) && !isExecutable(before)) words.push(before ? 'made executable' : 'executable')
-  else if (isExecutable(before) && after?.type === 'file' && !isExecutable(after)) words.push('no longer executable')
+  const execution = executionWords({ before, after })
+  if (execution !== '') words.push(execution)
   else if (before && after && before.type === after.type && modeOf(before) !== modeOf(after))
     words.push(`permissions ${modeOf(before)} → ${modeOf(after)}`)
   return words.join(', ')
+}
+
+/** Whether a program can run the file now, or no longer can; empty if nothing changed. */
+export function executionWords({ before, after }: Pick<ChangedFile, 'before' | 'after'>): string {
+  if (isExecutable(after) && !isExecutable(before)) return before ? 'made executable' : 'executable'
+  return isExecutable(before) && after?.type === 'file' && !isExecutable(after) ? 'no longer executable' : ''
 }
 
 export function sizeWords(side: FileSide | undefined): string {
