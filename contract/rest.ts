@@ -90,10 +90,10 @@ export interface SessionsReply {
 
 /** A place in a conversation where the words of a search were found. All texts are hostile. */
 export interface SearchMatch {
-  /** The `seq` of the message. */
+  /** The `seq` of the message, call or review. */
   seq: number
   at: number
-  by: 'user' | 'agent'
+  by: 'user' | 'agent' | 'call' | 'review'
   /** The text around the first word that was found, and the word itself as it is written there. */
   before: string
   match: string

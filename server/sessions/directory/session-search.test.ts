@@ -53,6 +53,37 @@ describe('the search', () => {
     expect(idsOf(await find('needle', { owner: 'nobody' }))).toEqual([])
   })
 
+  // Seen before: commands, paths and comments were never found.
+  it('finds commands and paths of calls, however large, and comments on reviews', async () => {
+    await conversation('calls', 'me', ['hello'])
+    const call = { turnId: 't1', server: 'workspace', definition: '', hash: 'h', queuePosition: 1, totalInQueue: 1 }
+    const changes = { changeId: 'review:r', hash: 'h', total: 1, files: [] }
+    await fake.store.events.append('calls', [
+      {
+        type: 'tool:approval_required',
+        data: { ...call, callId: 'a', name: 'execute_command', args: { command: 'npm run zebra' } }
+      },
+      {
+        type: 'tool:approval_required',
+        data: {
+          ...call,
+          callId: 'b',
+          name: 'write_file',
+          args: { path: 'src/giraffe.ts', content: 'x'.repeat(200_000) }
+        }
+      },
+      { type: 'review:opened', data: { reviewId: 'r', turnId: 't1', changes } },
+      {
+        type: 'review:resolved',
+        data: { reviewId: 'r', hash: 'h', accept: 'none', by: 'human', comment: 'Please use tabs.' }
+      }
+    ])
+    const only = async (text: string) => (await find(text)).found[0]?.matches
+    expect(await only('zebra')).toMatchObject([{ by: 'call', seq: 3, match: 'zebra' }])
+    expect(await only('giraffe.ts')).toMatchObject([{ by: 'call', seq: 4 }])
+    expect(await only('use tabs')).toMatchObject([{ by: 'review', seq: 5, after: ' tabs.' }])
+  })
+
   it('takes signs literally, finds other forms of a letter, and titles of sessions', async () => {
     await conversation('s-a', 'me', ['a.*b (c) [d] \\e', 'ﬁne Café, STRASSE 💥'])
     await conversation('s-b', 'me', ['axxb'])

@@ -1,5 +1,5 @@
 /**
- * Finds messages by their words, in the sessions of one owner. It reads the logs themselves, newest session first, and stops at its
+ * Finds messages, calls and comments on reviews by their words, in the sessions of one owner. It reads the logs themselves, newest session first, and stops at its
  * limits of time, size and hits: an owner can have a gigabyte of conversations. It keeps nothing in memory.
  */
 import { setImmediate as othersTurn } from 'node:timers/promises'
@@ -31,7 +31,14 @@ const LIMITS: SearchLimits = { ms: 3000, chars: 64 * 1024 * 1024, hits: 50 }
 const MATCHES_PER_SESSION = 3
 const EVENTS_AT_ONCE = 200
 const ALL = Number.MAX_SAFE_INTEGER
-const MESSAGES: Record<string, SearchMatch['by']> = { 'user:message': 'user', 'agent:response': 'agent' }
+const FOUND: Record<string, SearchMatch['by']> = {
+  'user:message': 'user',
+  'agent:response': 'agent',
+  'tool:approval_required': 'call',
+  'review:resolved': 'review'
+}
+/** The beginning of a long command is enough. */
+const MAX_CALL_CHARS = 10_000
 const LONG_TEXT_CHARS = 10_000
 const BEFORE_CHARS = 40
 const AFTER_CHARS = 100
@@ -80,14 +87,18 @@ export class SessionSearch {
 
   async #matches(sessionId: string, find: Find, room: Room): Promise<SearchMatch[]> {
     const matches: SearchMatch[] = []
+    const shownAt = new Map<unknown, number>()
     for (let after = 0; !isSpent(room); await othersTurn()) {
       const page = await this.#deps.events.read(sessionId, { after, limit: EVENTS_AT_ONCE, bareUntil: ALL })
       for (const event of page) {
-        const by = Object.hasOwn(MESSAGES, event.type) ? MESSAGES[event.type] : undefined
+        if (event.type === 'review:opened') shownAt.set(event.data.reviewId, event.seq)
+        const by = Object.hasOwn(FOUND, event.type) ? FOUND[event.type] : undefined
         const text = by ? await this.#textOf(sessionId, event) : ''
         room.chars -= text.length
         const found = by && find(text)
-        if (found) matches.push({ seq: event.seq, at: event.at, by, ...found })
+        // A decision has no entry of its own: its review has.
+        const seq = (by === 'review' && shownAt.get(event.data.reviewId)) || event.seq
+        if (found) matches.push({ seq, at: event.at, by, ...found })
         if (matches.length > MATCHES_PER_SESSION) matches.shift()
         // A long text can take a while: nobody else waits for more than one.
         if (text.length > LONG_TEXT_CHARS) await othersTurn()
@@ -101,12 +112,24 @@ export class SessionSearch {
   }
 
   /** A long text was left out, because most long texts are results of tools. */
-  async #textOf(sessionId: string, { seq, data }: StoredEvent): Promise<string> {
-    if (typeof data.text === 'string' && data.text !== '') return data.text
-    const [whole] = await this.#deps.events.read(sessionId, { after: seq - 1, limit: 1 })
-    return typeof whole?.data.text === 'string' ? whole.data.text : ''
+  async #textOf(sessionId: string, event: StoredEvent): Promise<string> {
+    const text = textIn(event)
+    if (text !== '' || event.type === 'review:resolved') return text
+    const [whole] = await this.#deps.events.read(sessionId, { after: event.seq - 1, limit: 1 })
+    return whole ? textIn(whole) : ''
   }
 }
+
+function textIn({ type, data }: StoredEvent): string {
+  if (type !== 'tool:approval_required') return stringOf(type === 'review:resolved' ? data.comment : data.text)
+  const { name, args } = data
+  if (typeof args !== 'object' || args === null) return ''
+  const { command, path } = args as Record<string, unknown>
+  const words = [command, path].map(stringOf).filter((word) => word !== '')
+  return `${stringOf(name)} ${words.length > 0 ? words.join(' ') : JSON.stringify(args)}`.slice(0, MAX_CALL_CHARS)
+}
+
+const stringOf = (value: unknown) => (typeof value === 'string' ? value : '')
 
 function newestFirst(a: SessionMeta, b: SessionMeta): number {
   return (b.usedAt ?? b.createdAt) - (a.usedAt ?? a.createdAt)
