@@ -90,7 +90,7 @@ function waitingCall({ callId, server, name, args, requestedAt }: CallEntry): Wa
 }
 
 function shortArg(value: unknown): unknown {
-  if (typeof value === 'string') return headOf(value, MAX_ARG_CHARS)
+  if (typeof value === 'string') return value.length > MAX_ARG_CHARS ? `${headOf(value, MAX_ARG_CHARS)}…` : value
   return typeof value === 'object' && value !== null ? '…' : value
 }
 

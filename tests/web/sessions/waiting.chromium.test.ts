@@ -120,3 +120,25 @@ it('says that a message is queued in another session', async () => {
   await dialog.waitFor({ state: 'hidden' })
   await item.getByText('message queued').waitFor({ state: 'detached' })
 })
+
+// Seen before: one long path made every row wider than the dialog, and nothing showed that a command went on in later lines.
+it.each([
+  ['a desktop', { width: 1440, height: 900 }],
+  ['a phone', { width: 390, height: 844 }]
+])('keeps long calls within the dialog, and shows that there is more: %s', async (_, viewport) => {
+  const { me, session } = await now().arrive(() => {}, { viewport })
+  const path = `big/${'deep-folder-name/'.repeat(12)}file.txt`
+  session.append('user:message', { turnId: 't', text: 'go' })
+  session.ask('t', [
+    { callId: 'long', name: 'write_file', args: { path, content: 'x' } },
+    { callId: 'lines', name: 'execute_command', args: { command: 'echo harmless\nrm -rf data' } },
+    { callId: 'gap', name: 'execute_command', args: { command: `echo calm${' '.repeat(200)}; rm -rf data` } }
+  ])
+  await me.button('Waiting for you: 3').click()
+  const dialog = me.page.getByRole('dialog', { name: 'Waiting for you' })
+  await dialog.getByRole('button', { name: /^Run echo harmless …/ }).waitFor()
+  await dialog.getByRole('button', { name: /^Run echo calm … ; rm -rf data/ }).waitFor()
+  const width = (await dialog.boundingBox())?.width ?? 0
+  for (const row of await dialog.getByRole('listitem').all())
+    expect((await row.boundingBox())?.width).toBeLessThanOrEqual(width)
+})

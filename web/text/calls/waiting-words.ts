@@ -8,10 +8,16 @@ const WORDS: Record<string, string> = {
   list_files: 'List'
 }
 
+/** Says where there is more: later lines, and what a long gap would push out of sight. */
+function oneLine(text: string): string {
+  const [first = '', ...rest] = text.trimEnd().split(/\r?\n|\r/)
+  return first.trimEnd().replaceAll(/\s{4,}/g, ' … ') + (rest.length > 0 ? ' …' : '')
+}
+
 /** One line for a list. Arguments may be shortened there, so it says nothing about sizes. Show it with VisibleText. */
 export function waitingWords({ server, name, args }: WaitingCall): string {
   const about = [args.command, args.path].find((value) => typeof value === 'string')
-  const line = typeof about === 'string' ? (about.split('\n', 1)[0] ?? '') : ''
+  const line = typeof about === 'string' ? oneLine(about) : ''
   if (server !== WORKSPACE) return `${name} on ${server}${line === '' ? '' : `: ${line}`}`
   return `${WORDS[name] ?? name} ${line}`.trim()
 }
