@@ -87,3 +87,22 @@ it('keeps a comparison on the whole screen open, wherever its row is then', asyn
   await dialog.waitFor({ state: 'hidden' })
   expect(await me.page.getByRole('dialog', { name: 'Stop this turn?' }).count()).toBe(0)
 })
+
+// Seen before: the panel of files covered a part of the menu, and the header lost the name of the model to that of its provider.
+it.each([1440, 1024])('shows the menu of a message and the model whole beside the files: %i px', async (width) => {
+  const { me } = await now().arrive(working, { viewport: { width, height: 768 } })
+  await me.button('Show the files').click()
+  const files = me.page.getByRole('complementary', { name: 'Files' })
+  await files.waitFor()
+  await me.button('Actions for this message').click()
+  const menu = me.page.getByRole('group', { name: 'Actions for this message' })
+  await menu.waitFor()
+  const [panel, box] = [await files.boundingBox(), await menu.boundingBox()]
+  expect((box?.x ?? 0) + (box?.width ?? 0)).toBeLessThanOrEqual(panel?.x ?? 0)
+  expect(box?.x).toBeGreaterThanOrEqual(0)
+  const cut = `(() => {
+    const name = document.querySelector('[aria-label^="Choose a model"] .truncate')
+    return name.scrollWidth - name.clientWidth
+  })()`
+  expect(await me.page.evaluate(cut)).toBeLessThanOrEqual(1)
+})
