@@ -86,7 +86,7 @@ it('asks before the Stop button cancels calls that wait', async () => {
   const { me, session } = await now().arrive(asking)
   const stop = me.page.locator('form').getByRole('button', { name: 'Stop' })
   await stop.click()
-  await dialog(me).getByRole('button', { name: 'Continue' }).click()
+  await dialog(me).getByRole('button', { name: 'Don’t stop' }).click()
   await dialog(me).waitFor({ state: 'hidden' })
   expect(session.transcript.turnId).toBe('t')
   await stop.click()

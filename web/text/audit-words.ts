@@ -23,6 +23,14 @@ export const OUTCOMES: Record<AuditOutcome, { label: string; chip: string }> = {
   needs_confirmation: { label: 'asked for confirmation', chip: UNSURE }
 }
 
+/** Words for the decisions that a person made on the page. */
+export const OWN_ACTIONS: Partial<Record<string, string>> = {
+  review_changes: 'You decided on a review',
+  keep_changes: 'You kept the changes of a preview',
+  discard_changes: 'You discarded the changes of a preview',
+  revert_changes: 'You undid changes'
+}
+
 const DOORS = { stdio: 'a client over stdio', http: 'a client over HTTP', chat: 'the chat' }
 
 export function outcomeWords(outcome: string): { label: string; chip: string } {

@@ -30,6 +30,8 @@ interface Trouble {
   headers: Record<string, string> | undefined
 }
 
+/** The vendor says that it has too much to do, or is not reached at all; other server errors are its own failures. */
+const OVERLOADED_STATUS = new Set([503, 529])
 const TRY_AGAIN_STATUS = new Set([408, 500, 502, 503, 504, 529])
 const BAD_KEY = /API_KEY_INVALID|API key not valid|invalid[_ ]api[_ ]key|incorrect api key/i
 const NO_MONEY = /insufficient_quota|billing_hard_limit|credit balance is too low/i
@@ -132,7 +134,8 @@ function fromStatus(trouble: Trouble, status: number, context: FailureContext): 
   }
   if (status >= 500 || status === 408) {
     const message = `${label} is overloaded or not working (${status})${quote} Send the message again later.`
-    return fail('model_overloaded', message, 'overloaded', TRY_AGAIN_STATUS.has(status))
+    const reason = OVERLOADED_STATUS.has(status) ? 'is overloaded' : 'failed'
+    return fail('model_overloaded', message, `${label} ${reason}`, TRY_AGAIN_STATUS.has(status))
   }
   return fail('model_request_rejected', `${label} rejected the request (${status})${quote}`, 'rejected')
 }

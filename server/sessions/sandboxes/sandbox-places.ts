@@ -190,6 +190,6 @@ function tooManyPrograms(max: number): AppError {
 }
 
 function tooManyOfOwner(max: number): AppError {
-  const message = `You have reached the limit of ${max} running sandboxes; wait for one, or stop it.`
+  const message = `You have reached the limit of ${max} running sandboxes. Wait until an idle one stops, or delete a session that you no longer need.`
   return new AppError('unavailable', 'too_many_sandboxes_of_owner', message)
 }

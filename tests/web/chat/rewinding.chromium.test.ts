@@ -130,7 +130,7 @@ it('branches from a message, and from before a rewind', async () => {
   })
   const before = session.transcript.entries.findLast(({ kind }) => kind === 'user')?.seq ?? 0
   await me.button('Actions for this message').last().click()
-  await me.button('Branch from here…').click()
+  await me.button(/^Branch (before this|from here)/).click()
   await page.getByRole('radio', { name: 'The files as they were then' }).check()
   expect(await seriousFaults(page)).toEqual([])
   const confirm = page.locator('button[form=branch]:not([aria-disabled=true])')
@@ -139,7 +139,7 @@ it('branches from a message, and from before a rewind', async () => {
   await page.keyboard.press('Escape')
   session.append('history:rewound', { from: before, by: 'human' })
   await me.button('Actions for this rewind').click()
-  await me.button('Branch from here…').click()
+  await me.button(/^Branch (before this|from here)/).click()
   await confirm.click()
   await page.waitForURL(/the-branch/)
   expect(asked).toEqual([

@@ -8,12 +8,15 @@ export interface TextFile {
   encoding: Encoding
 }
 
+/** How a PNG begins. A broken one may have no other byte that text does not have. */
+const PNG = [0x89, 0x50, 0x4e, 0x47]
+
 /** Returns null for a binary file. */
 export function decodeText(bytes: Uint8Array): TextFile | null {
   const [first, second, third] = bytes
   if (first === 0xff && second === 0xfe) return { text: decoded('utf-16le', bytes), encoding: 'UTF-16 LE' }
   if (first === 0xfe && second === 0xff) return { text: decoded('utf-16be', bytes), encoding: 'UTF-16 BE' }
-  if (bytes.includes(0)) return null
+  if (bytes.includes(0) || PNG.every((byte, at) => bytes[at] === byte)) return null
   const hasMark = first === 0xef && second === 0xbb && third === 0xbf
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
