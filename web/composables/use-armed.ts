@@ -19,9 +19,13 @@ const READ_MS = 3000
  * Buttons that must not be pressed by accident. They do nothing for a moment after they appeared, after `arrangement` (a text that
  * changes with the layout) has changed, after `place` has moved without scrolling, and after each click anywhere. So a click never hits
  * something that has just moved under the pointer, and a burst of clicks decides once. If one came under a resting pointer, clicks do
- * nothing until the pointer moves, or for three seconds.
+ * nothing until the pointer moves, or for three seconds; buttons with `isForRestingPointers` are made to come there.
  */
-export function useArmed(arrangement: () => string, place?: Readonly<Ref<HTMLElement | null>>): Armed {
+export function useArmed(
+  arrangement: () => string,
+  place?: Readonly<Ref<HTMLElement | null>>,
+  isForRestingPointers = false
+): Armed {
   const isSettled = ref(false)
   const isUnread = ref(false)
   let isMoved = false
@@ -38,7 +42,7 @@ export function useArmed(arrangement: () => string, place?: Readonly<Ref<HTMLEle
     return button !== null && (place ? place.value?.contains(button) === true : button.ariaDisabled === 'true')
   }
   function settle(): void {
-    isUnread.value = !isMoved && isPointedAt()
+    isUnread.value = !isForRestingPointers && !isMoved && isPointedAt()
     isSettled.value = true
     if (isUnread.value) timer = setTimeout(read, READ_MS - BURST_MS)
   }

@@ -134,8 +134,8 @@ function fromStatus(trouble: Trouble, status: number, context: FailureContext): 
   }
   if (status >= 500 || status === 408) {
     const message = `${label} is overloaded or not working (${status})${quote} Send the message again later.`
-    const reason = OVERLOADED_STATUS.has(status) ? 'is overloaded' : 'failed'
-    return fail('model_overloaded', message, `${label} ${reason}`, TRY_AGAIN_STATUS.has(status))
+    const reason = OVERLOADED_STATUS.has(status) ? 'overloaded' : 'server error'
+    return fail('model_overloaded', message, reason, TRY_AGAIN_STATUS.has(status))
   }
   return fail('model_request_rejected', `${label} rejected the request (${status})${quote}`, 'rejected')
 }

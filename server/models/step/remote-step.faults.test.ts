@@ -79,6 +79,18 @@ describe.each(WIRES)('$name', (wire) => {
     ])
   })
 
+  // Seen before: "overloaded (500) Retrying in 1 s." for an error of the vendor's own.
+  test.each([
+    [500, 'server error (500).'],
+    [503, 'overloaded (503).']
+  ])('says what happened before it tries again: %i', async (status, words) => {
+    const { step } = await talk(wire, {
+      replies: [{ status, body: errorBody(wire, 'it is broken') }, { text: 'here' }]
+    })
+    const { retries } = await collect(step('hi'))
+    expect(retries[0]?.reason.endsWith(`: ${words}`)).toBe(true)
+  })
+
   test('a requested wait above our maximum is an error at once', async () => {
     const limited = { status: 429, headers: { 'retry-after': '3600' }, body: errorBody(wire, 'slow down') }
     const { step, server } = await talk(wire, { replies: [limited] })

@@ -66,7 +66,7 @@ export async function* remoteStep(asked: RemoteStep): AsyncGenerator<StepEvent, 
       throw explain(failure, attempt, inMs, timeouts.maxRetryWaitMs)
     }
     logger.debug({ ...context, inMs, reason: failure.reason }, 'a model step is retried')
-    yield { type: 'retry', attempt: attempt + 1, inMs, reason: `${step.endpoint.label}: ${failure.reason}` }
+    yield { type: 'retry', attempt: attempt + 1, inMs, reason: `${step.endpoint.label}: ${failure.reason}.` }
     await sleep(inMs, undefined, { signal }).catch(() => {
       throw cancelled(signal.reason, 'Cancelled while waiting to ask the model again.')
     })
