@@ -131,7 +131,7 @@ it('shows the first of several cards, and does not jump when another one is appr
   expect(await topOf(me, 'a')).toBe(top)
 })
 
-// Seen before: 700 ms after a click, the card that had come under the resting pointer took the next click.
+// Checked: if only the time counts, the second card is decided.
 it('takes no click of a pointer that has not moved since the card came under it', async () => {
   const { me, session } = await now().arrive(asking('a', 'b', 'c'))
   await me.page.locator(ready('[data-call="a"]')).waitFor()
