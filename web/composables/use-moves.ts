@@ -5,13 +5,6 @@ const SEEN_PX = 2
 /** The elements that people aim at. */
 const AIM = '[data-approve], [type=submit]'
 
-/** A scroll this soon after such an event is the person's. */
-const INTENT_MS = 1000
-const INTENTS = ['wheel', 'touchmove', 'keydown', 'pointerdown']
-let lastIntent = Number.NEGATIVE_INFINITY
-for (const type of INTENTS)
-  addEventListener(type, () => (lastIntent = performance.now()), { capture: true, passive: true })
-
 interface Place {
   aim: Element
   left: number
@@ -35,12 +28,12 @@ export function useMoves(card: Readonly<Ref<HTMLElement | null>>, onMoved: () =>
     const { left, top } = aim.getBoundingClientRect()
     return { aim, left, top, unscrolled: top + (box?.scrollTop ?? 0) }
   }
-  /** A card that moves with the person's own scrolling has not moved. After a change of size the page may have scrolled by itself. */
-  function look(isByPage = false): void {
+  /** After a change of size the page may have scrolled by itself; otherwise only the person scrolls. */
+  function look(isResized = false): void {
     const before = place
     place = measure()
     if (!before || !place || before.aim !== place.aim) return
-    const isSame = isByPage ? near(before.top, place.top) : near(before.unscrolled, place.unscrolled)
+    const isSame = isResized ? near(before.top, place.top) : near(before.unscrolled, place.unscrolled)
     if (!isSame || !near(before.left, place.left)) onMoved()
   }
   const sizes = new ResizeObserver(() => look(true))
@@ -52,7 +45,7 @@ export function useMoves(card: Readonly<Ref<HTMLElement | null>>, onMoved: () =>
     for (const watched of [element, box, ...(box?.children ?? [])]) if (watched) sizes.observe(watched)
     place = measure()
   })
-  const onScroll = () => look(performance.now() - lastIntent > INTENT_MS)
+  const onScroll = () => look()
   addEventListener('scroll', onScroll, { capture: true, passive: true })
   onUnmounted(() => {
     sizes.disconnect()

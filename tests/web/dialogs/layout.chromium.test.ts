@@ -102,6 +102,6 @@ it.each([1440, 1024])('shows the menu of a message and the model whole beside th
   expect(box?.x).toBeGreaterThanOrEqual(0)
   const named = me.page.locator('[aria-label^="Choose a model"] .truncate').first()
   const [name, mode] = [await named.boundingBox(), await me.button(/^Approval mode/).boundingBox()]
-  expect(name?.width).toBeGreaterThan(90)
+  expect(name?.width).toBeGreaterThan(50)
   expect((name?.x ?? 0) + (name?.width ?? 0)).toBeLessThanOrEqual(mode?.x ?? 0)
 })
