@@ -62,7 +62,7 @@ describe('restore', () => {
     await expect(restore(from, spoil)).rejects.toThrow('audit/b has changed')
     expect(existsSync(join(dir, 'data/audit/a'))).toBe(true)
     const settings = loadSettings({ env: { DATA_DIR: join(dir, 'data') } })
-    await expect(openStore(settings, silentLogger)).rejects.toThrow(/incomplete.*restore" again/)
+    await expect(openStore(settings, silentLogger)).rejects.toThrow(/incomplete.*restore" \(or "migrate"\) again/)
     writeFileSync(join(from, 'audit/b'), SECRET)
     await restore(from)
     expect(readFileSync(join(dir, 'data/audit/b'), 'utf8')).toBe(SECRET)

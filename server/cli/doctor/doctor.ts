@@ -51,7 +51,7 @@ export const doctorCommand: Command = {
       'LLM_MODEL'
     ] as const),
     ...(['SANDBOX_ENGINE', 'KUBECONFIG', 'KUBERNETES_NAMESPACE', 'KUBERNETES_IMAGE'] as const),
-    ...(['SANDBOX_IMAGE', 'SANDBOX_RUNTIME', 'SANDBOX_NETWORK', 'SANDBOX_UIDS', 'MIN_FREE_MB'] as const)
+    ...(['SANDBOX_IMAGE', 'SANDBOX_RUNTIME', 'SANDBOX_NETWORK'] as const)
   ],
   defaults: doctorDefaults,
   async run(settings, { flags }) {

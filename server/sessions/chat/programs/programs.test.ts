@@ -178,13 +178,25 @@ await tools.crm.send({ to: 'covered' })`)
     expect(sent).not.toContain('never')
   })
 
-  it('withdraws cards that the program does not wait for', async () => {
+  it('waits for the approval of a write that the program does not wait for', async () => {
     const chat = await start(`tools.crm.send({ to: 'unwaited' })
 await tools.crm.list()
 'done'`)
-    expect(await ended(chat)).toMatchObject({ value: 'done' })
+    await expect.poll(async () => (await inner(chat)).find(({ name }) => name === 'list')?.result).toBeTruthy()
+    await waiting(chat, 1)
+    await approve(chat)
+    expect(await ended(chat)).toMatchObject({ value: 'done', calls: 2 })
+    expect(sent.filter((to) => to === 'unwaited')).toHaveLength(1)
+  })
+
+  it('withdraws the cards of a program that fails', async () => {
+    const chat = await start(`tools.crm.send({ to: 'left behind' })
+await tools.crm.list()
+throw new Error('bad')`)
+    const end = await ended(chat)
+    expect(JSON.stringify(end)).toMatch(/bad.*Not made, because the program ended: crm\.send\./)
     expect((await inner(chat))[0]).toMatchObject({ decision: { approved: false, by: 'cancel' } })
-    expect(sent).not.toContain('unwaited')
+    expect(sent).not.toContain('left behind')
   })
 
   // Checked: if the error counts as the outcome of the call, the program gets it, and so does every replay.
