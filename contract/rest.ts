@@ -1,5 +1,6 @@
 /** Bodies of the HTTP API. */
 import { z } from 'zod'
+import type { CallPlace } from './program-origin.ts'
 import type { ServersAdmin } from './servers/servers.ts'
 import type { CallEntry, TranscriptEntry } from './transcript.ts'
 import type { UsageSum } from './usage.ts'
@@ -162,21 +163,9 @@ export interface ApprovalCard {
   /** Something that the person must know before they decide. */
   warning?: string
   /** Set if a program makes the call (`run_code`). */
-  code?: CodeOrigin
+  code?: CallPlace & { runId: string }
   createdAt: number
   expiresAt: number
-}
-
-/** Where in a program a call comes from. All texts are hostile. */
-interface CodeOrigin {
-  runId: string
-  /** The number of the call in its run. */
-  n: number
-  /** The line of the program that makes it, and its text. The line is 0 if it is not known. */
-  line: number
-  source: string
-  /** The earlier results that contain the values of these arguments. */
-  sources: { path: string; server: string; tool: string; n: number }[]
 }
 
 export interface ApprovalAnswer {
