@@ -70,7 +70,7 @@ export interface AskedQuestion extends Question {
   answer?: { action: AnswerAction; by: 'human' | 'deadline'; at: number; seq: number }
 }
 
-/** Whether the call waits for a person. A call that is running in a fork does not yet. */
+/** Whether the call waits for a person. A call that is still running in a fork does not. */
 export function waitsForPerson({ decision, ahead, preview, previewRefused }: CallEntry): boolean {
   return !decision && (ahead !== 'preview' || preview !== undefined || previewRefused !== undefined)
 }

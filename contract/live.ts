@@ -68,7 +68,7 @@ export interface ServerToClient extends Omit<StoredToClient, 'agent:error'> {
   'system:progress': (progress: Progress) => void
   /** Sent to all tabs of the owner: a session was changed, used or deleted, or calls in it need approval or were decided. */
   'session:changed': (data: { sessionId: string; summary: SessionSummary | null }) => void
-  /** The calls of outside clients that need approval are not the same as before. */
+  /** The calls of outside clients that need approval have changed. */
   'inbox:changed': (data: { ids: string[] }) => void
 }
 

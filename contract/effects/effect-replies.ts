@@ -21,7 +21,7 @@ export interface VersionsReply {
   versions: Version[]
   /** Older versions were removed to save space. */
   isThinned: boolean
-  /** More versions are older than the last one listed; `?before=` with its `changeId` returns them. */
+  /** True if there are versions older than the last one listed; `?before=` with its `changeId` returns them. */
   hasMore: boolean
 }
 

@@ -25,7 +25,7 @@ export interface TurnLimits {
 /**
  * Decides what a turn needs next, from the log alone. Nothing waits in memory, so every instance comes to the same result at any
  * time. A call runs if it was approved and never started. A call that started and has no result is running elsewhere, or its
- * outcome is unknown. A program that started goes on from its log, unless all that it waits for is a person; it makes its calls itself.
+ * outcome is unknown. A program that has started continues from its log, unless it only waits for a person. It makes its calls itself.
  */
 export function nextAction(transcript: Transcript, stepsInTurn: number, limits: TurnLimits): NextAction {
   const { turnId, calls, usage, raisedLimit, forkedTurn, unapplied } = transcript
@@ -94,7 +94,7 @@ export function strayCalls({ calls, turnId }: Transcript, ours: { has(callId: st
   }
 }
 
-/** A program, or a call that it makes. Its log has more about them than the session's. */
+/** A program, or a call that it makes. The program's own log says more about them than the session's log. */
 function isOfProgram(call: CallEntry): boolean {
   return isProgram(call) || call.program !== undefined
 }

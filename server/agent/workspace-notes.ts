@@ -90,13 +90,13 @@ function madeIn({ files }: ChangeSummary, seq: number, before: Made = new Map())
   )
 }
 
-/** Since when the model knows of the file that was put back. */
+/** The `seq` since which the model knows of the file that was put back. */
 function knownSince({ path }: ChangedFile, undone: readonly Claim[]): number | undefined {
   const known = undone.filter(({ paths }) => paths.includes(path)).map(({ seq, made }) => made?.get(path)?.first ?? seq)
   return known.length === 0 ? undefined : Math.min(...known)
 }
 
-/** The part of a claim that was made from this point on. */
+/** The part of a claim about changes from this event on. */
 function madeSince(claim: Claim, from: number): Claim[] {
   const paths = claim.paths.filter((path) => (claim.made?.get(path)?.last ?? claim.seq) >= from)
   return paths.length + claim.others === 0 ? [] : [{ ...claim, paths }]
@@ -113,7 +113,7 @@ function without(claim: Claim, files: readonly ChangedFile[]): Claim[] {
   return paths.length + claim.others === 0 ? [] : [{ ...claim, paths }]
 }
 
-/** A renamed file that is back at its old place. */
+/** Leaves out files that are back, also renamed ones that are back at their old path. */
 function revertedFile({ path, from }: ChangedFile): FileChange {
   return from === undefined ? { action: 'reverted', path } : { action: 'moved', path: from, to: path }
 }

@@ -81,7 +81,7 @@ export class BucketWatch {
     clearTimeout(this.#timer)
   }
 
-  /** Throws the reason of the last look, without waiting for another one. */
+  /** Throws the error of the last check. Does not wait for a new one. */
   async check(): Promise<string> {
     if (!this.#isStarted) await this.#look()
     if (this.#failure) throw this.#failure.error

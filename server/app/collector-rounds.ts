@@ -4,7 +4,7 @@ import type { Logger } from '../lib/logger.ts'
 const FIRST_MS = 10 * 60_000
 const EVERY_MS = 6 * 3_600_000
 
-/** Lets something clean up the bucket now and then. A round that fails is tried again with the next one. */
+/** Cleans up the bucket at intervals. What a failed round has left, the next one removes. */
 export class CollectorRounds {
   readonly #collector: { round(): Promise<unknown> }
   readonly #logger: Logger
@@ -20,7 +20,7 @@ export class CollectorRounds {
     if (!this.#isStopped) this.#timer = setTimeout(() => void this.#round(), waitMs).unref()
   }
 
-  /** Does not wait for a round: whatever is left is found by the next one. */
+  /** Does not wait for a running round: the next start cleans up what is left. */
   stop(): void {
     this.#isStopped = true
     clearTimeout(this.#timer)

@@ -199,7 +199,7 @@ async function openEmbedder(settings: Settings, logger: Logger): Promise<Embedde
   return new LocalEmbedder({ folder })
 }
 
-/** Loaded if programs may be run. The engine is asked with the first program. */
+/** Loaded if programs may be run. The engine is contacted when the first program starts. */
 async function openCode(settings: Settings, logger: Logger, options: LoadOptions) {
   const { shared, environment } = options
   const { CodeRuns } = await import('../code/code-runs.ts')

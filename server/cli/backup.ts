@@ -22,7 +22,7 @@ export const backupCommand: Command = {
   name: 'backup',
   summary: 'copy conversations, files and audit log to a new folder; servers can keep running',
   mainSettings: ['DATA_DIR', 'REDIS_URL', 'DEPLOYMENT', 'MCP_CONFIG', 'CREDENTIALS_FILE'],
-  // Like `audit` and `doctor`: outside of an installation, the user's own folder.
+  // Outside of an installation, use the user's own folder, as `audit` and `doctor` do.
   defaults: (env) => (existsSync('mcp.json') || existsSync('data/store.db') ? {} : userDefaults(env)),
   flags: {
     to: { type: 'string', help: 'the folder to create; it must be empty or not exist' },

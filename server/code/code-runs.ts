@@ -71,7 +71,7 @@ export class CodeRuns {
   readonly #quota: RunQuota
   readonly #instance = randomUUID()
   readonly #active = new Map<string, ActiveRun>()
-  /** Runs of this process that wait for a person: nothing but a look at the inbox now and then. */
+  /** Runs of this process that wait for a person. Each costs one look at the inbox now and then. */
   readonly #watched = new Map<string, NodeJS.Timeout>()
   readonly #stopping = new Set<Promise<void>>()
   #isClosed = false
@@ -158,7 +158,7 @@ export class CodeRuns {
     this.#stopping.add(stopping)
   }
 
-  /** Takes a run that waits for an answer that is there, or whose instance is gone. */
+  /** Takes over a run whose answer has arrived, or whose instance is gone. */
   async #continue(runId: string, calls: ProgramCalls): Promise<ActiveRun | undefined> {
     const entry = await this.#index.get(runId)
     const log = await RunLog.load(this.#quota.limited(runId, entry?.owner ?? ''), runId)
@@ -182,7 +182,7 @@ export class CodeRuns {
     return taken && (this.#active.get(runId) ?? this.#drive(log, taken, calls))
   }
 
-  /** Continues a run when its answer is there, also if its client does not ask. */
+  /** Continues a run when its answer has arrived, even if its client does not ask for it. */
   #watch(runId: string, calls: ProgramCalls): void {
     if (this.#isClosed || this.#watched.has(runId)) return
     const look = async () => {
@@ -290,7 +290,7 @@ export class CodeRuns {
     )
   }
 
-  /** Removes what is past its time, and refuses a run too many. */
+  /** Removes expired runs. Throws if this owner has too many open ones. */
   async #sweep(owner: string): Promise<void> {
     const now = Date.now()
     let open = 0

@@ -12,7 +12,7 @@ export interface ProgramCall {
   line: number
 }
 
-/** The answer that the program gets. A tool's error or a person's no is an error in the program, not one of ours. */
+/** The answer that the program gets. A tool's error or a person's rejection is an error in the program, not one of ours. */
 export type CallOutcome = { ok: true; value: unknown } | { ok: false; code: string; message: string }
 
 /** A person's answer to the card with this hash. */
@@ -24,7 +24,7 @@ export interface Decision {
 
 export interface CallHooks {
   signal: AbortSignal
-  /** Called when the call is about to leave. It may leave only if this resolves. */
+  /** Called right before the call is sent. If it rejects, the call is not sent. */
   beforeSending(): Promise<void>
   /** Stores what the program gets, before the caller stores that the call is over. Not needed if it stores nothing. */
   record(outcome: CallOutcome): Promise<void>
@@ -49,5 +49,8 @@ export class ApprovalPending extends Error {
   }
 }
 
-/** Thrown if somebody else drives this run, it has ended, or the store can't be reached. The program is not told; it goes on later. */
+/**
+ * Thrown if another instance drives this run, if the run has ended, or if the store can't be reached. The program is not told; it continues
+ * later.
+ */
 export class LostRun extends Error {}

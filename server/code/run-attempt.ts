@@ -23,7 +23,7 @@ export interface AttemptOptions {
   openRealm(signal: AbortSignal): Promise<RealmProcess>
   calls: ProgramCalls
   inbox: Pick<ApprovalInbox, 'post' | 'answerTo' | 'take'>
-  /** How long the realm is kept while only a person is waited for. */
+  /** How long the realm is kept while the program waits only for a person. */
   lingerMs: number
   /** How often the inbox is asked. */
   pollMs: number
@@ -35,7 +35,7 @@ export interface AttemptOptions {
   onPrinted?(line: string): void
   /** The realm is no longer used and must be stopped. */
   onReleased(realm: RealmProcess): void
-  /** Only a person is waited for, or no longer. */
+  /** Called when the run begins to wait only for a person, and when that ends. */
   onWaiting(isWaiting: boolean): void
 }
 
@@ -265,7 +265,7 @@ export class RunAttempt {
     this.#checkIdle()
   }
 
-  /** Gives the realm back if only a person is waited for. */
+  /** Gives the realm back if the program waits only for a person. */
   #checkIdle(): void {
     const states = [...this.#open.values()]
     const isWaiting = states.length > 0 && states.every((state) => state === 'asked')

@@ -10,7 +10,7 @@ const SPACE = 'code-runs'
 export interface RunEntry {
   owner: string
   createdAt: number
-  /** When a run that waits is given up. */
+  /** The time at which a waiting run is given up. */
   expiresAt: number
   status: 'running' | 'waiting' | 'ended'
   holder: string

@@ -1,15 +1,15 @@
 export interface RunTimes {
   /** How long a caller waits for a run before it is told to poll. */
   answerMs: number
-  /** How long the realm is kept while only a person is waited for. */
+  /** How long the realm is kept while the program waits only for a person. */
   lingerMs: number
   pollMs: number
-  /** When a run is given up that nobody decides about or asks for. */
+  /** After this time without a decision or a poll, a run is given up. */
   expireMs: number
   /** How long an ended run can be read. */
   keepMs: number
   leaseMs: number
-  /** How often this process looks whether one of its waiting runs was decided. */
+  /** How often this process checks whether a person has decided about one of its waiting runs. */
   watchMs: number
 }
 

@@ -43,7 +43,7 @@ export interface OpenServerOptions {
   /** The revision found earlier. */
   revision?: KnownRevision | undefined
   signal: AbortSignal
-  /** When the server must have answered, however often it is tried, in the time of `performance.now()`. */
+  /** The server must have answered by this time (of `performance.now()`), over all tries. */
   answersBy: number
   /** Called if it has not answered by then, but still makes progress. */
   onOvertime?: (() => void) | undefined

@@ -108,7 +108,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   server.setErrorHandler((error: FastifyError, request, reply) => {
     // Fastify's own errors (too large, malformed) have a status below 500 and contain no secrets.
     const own = !isAppError(error) && error.statusCode !== undefined && error.statusCode < 500
-    // A path that can't be one, such as with a NUL, is forbidden to Fastify. It is malformed, whoever asks.
+    // Fastify answers 403 to an impossible path, such as one with a NUL. It is malformed, whoever sends it.
     const malformed = error.statusCode === 403 ? 400 : (error.statusCode ?? 400)
     const status = isAppError(error) ? STATUS[error.kind] : own ? malformed : 500
     const logger = options.logger.child({ requestId: request.id })

@@ -130,7 +130,7 @@ export interface SandboxEngine {
   connect(containerId: string, epoch: number, options?: { resume?: boolean }): Promise<WorkspaceConnection>
   /** Returns null if there is no such container. */
   inspect(containerId: string): Promise<ContainerState | null>
-  /** Missing if the engine can't pause: then the session saves its files and gives the container up instead. */
+  /** Undefined if the engine can't pause. The session then saves its files and gives up the container instead. */
   pause?(containerId: string): Promise<void>
   unpause?(containerId: string): Promise<void>
   /** Removes a container in any state. Returns false if it is already gone or another call removes it. */

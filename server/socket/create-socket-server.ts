@@ -32,7 +32,7 @@ const SQUEEZED = { threshold: 64 * 1024, serverNoContextTakeover: true, clientNo
 /** Maximum time from opening a connection to logging in. */
 const COME_IN_WITHIN_MS = 15_000
 const MINUTE_MS = 60_000
-/** Sooner than a person would wonder. */
+/** Short enough that a person does not begin to wonder. */
 const TELL_AFTER_MS = 200
 const STATE_EVERY_MS = 15_000
 
@@ -238,7 +238,7 @@ async function tellingOfModels<T>(
   }
 }
 
-/** Has what is being streamed published from its beginning, by the instance where it is streamed. */
+/** Asks the instance that streams an answer to publish it again from its beginning. */
 function retell(socket: ClientSocket, { chat, adapter }: SocketServerOptions): void {
   const { sessionId } = socket.data
   chat.retell(sessionId)

@@ -8,7 +8,7 @@ export const MAX_UPLOAD_AGE_MS = 12 * 3_600_000
 
 export interface HeadChange {
   epoch: number
-  /** The value that is replaced; null if there is none. */
+  /** The value to replace; null if there is none. */
   known: string | null
   next: string
   /** When the first object that `next` names was about to be written, on the store's clock. */
@@ -20,7 +20,7 @@ export type SwapResult = 'ok' | 'lost' | 'changed' | 'late'
 
 export interface FileHeads {
   read(sessionId: string): Promise<string | null>
-  /** Can be repeated: it succeeds as well if the value is `next` already. */
+  /** Can be repeated: it also succeeds if the value is already `next`. */
   swap(sessionId: string, change: HeadChange): Promise<SwapResult>
   clear(sessionId: string): Promise<void>
   /** All sessions that have one. */

@@ -34,7 +34,7 @@ export interface TurnOptions {
   instanceId: string
 }
 
-/** For work that one instance at a time does. If it returns true, the others leave the work alone for `ms`. */
+/** Claims work that only one instance should do at a time. If it returns true, the others leave the work alone for `ms`. */
 export async function takeTurn(
   { keyValues, sessions, instanceId }: TurnOptions,
   space: string,

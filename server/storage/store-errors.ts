@@ -7,7 +7,7 @@ export function leaseLost(): AppError {
 
 export const SESSION_LOST = 'The server lost its data, including this session. Start a new one.'
 
-/** For a session whose conversation and owner are gone, because the store was emptied. Nobody may get its files. */
+/** For a session whose conversation and owner are gone, because the store was emptied. Nobody may get its files any more. */
 export function sessionLost(): AppError {
   return new AppError('conflict', 'session_lost', SESSION_LOST)
 }

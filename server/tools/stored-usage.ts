@@ -33,7 +33,7 @@ export async function openStoredUsage(keyValues: KeyValueStore, router: Router, 
     router.forgetUsage()
     for (const learnt of examples) router.learn(learnt)
   }
-  /** A save must not write back what is being forgotten. */
+  /** Forgetting and saving take turns: a save must not write back what is being forgotten. */
   const lock = new KeyedLock()
 
   /** Merges into the stored data: several gateways may share the store, and any of them may have cleared it. */

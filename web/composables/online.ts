@@ -5,7 +5,7 @@ import { useSession } from '../stores/session.ts'
 const NO_CONNECTION = 'Not possible now: no connection to the server.'
 const watches = new WeakMap<Element, WatchHandle>()
 
-/** Stops the click before the button's own listener gets it. */
+/** Stops a click before the button's own listener gets it. */
 function refuse(event: Event): void {
   if (!useSession().isLost) return
   event.preventDefault()

@@ -18,7 +18,7 @@ export const isDeliberate = (): boolean => isAlone
 /** Whether a pointer caused the click that is being handled. */
 export const isPointed = (): boolean => isByPointer
 
-/** Where the pointer was last seen. A finger has no place between two taps, so the place of its last tap counts. */
+/** Where the pointer was last seen. A finger has no position between two taps, so that of its last tap counts. */
 let seenAt: { x: number; y: number } | null = null
 /** Moves while a button is pressed are smaller than this, and so is the distance of two taps at the same place. */
 const MOVED_PX = 10

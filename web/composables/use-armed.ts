@@ -19,7 +19,7 @@ const READ_MS = 3000
  * Buttons that must not be pressed by accident. They do nothing for a moment after they appeared, after `arrangement` (a text that
  * changes with the layout) has changed, after `place` has moved without scrolling, and after each click anywhere. So a click never hits
  * something that has just moved under the pointer, and a burst of clicks decides once. If one came under a resting pointer, clicks do
- * nothing until the pointer moves, or for three seconds; buttons with `isForRestingPointers` are made to come there.
+ * nothing until the pointer moves, or for three seconds; buttons with `isForRestingPointers` are meant to appear there.
  */
 export function useArmed(
   arrangement: () => string,

@@ -8,7 +8,7 @@ import { useDecision } from './use-decision.ts'
 interface Options {
   call: () => CallEntry
   card: Readonly<Ref<HTMLElement | null>>
-  /** The forms that letters open, beside A, which chooses to approve. */
+  /** The forms that keys open, besides A, which chooses to approve. */
   forms: Record<string, 'edit' | 'reject'>
   words?: { yes: string; no: string }
 }

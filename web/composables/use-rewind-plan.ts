@@ -16,7 +16,7 @@ export function useRewindPlan(entry: TranscriptEntry) {
   const isThinned = ref(false)
   /** Files that the person changed themselves since then. */
   const own = shallowRef<ReadonlySet<string>>(new Set())
-  /** While a command runs, its changes are not known yet, and the server puts nothing back. */
+  /** True while a command runs: its changes are not known yet, and the server puts nothing back. */
   const isRunning = computed(() => {
     void session.version
     const { calls, turnId } = toRaw(session.transcript)

@@ -24,7 +24,7 @@ export interface Answer {
 export interface Listing {
   calls: readonly CallEntry[]
   always?: CallEntry
-  /** The answer on that call. */
+  /** The answer to that call. */
   given?: Answer
 }
 
@@ -122,7 +122,7 @@ export const useApprovals = defineStore('approvals', () => {
         if (!deciding.value.has(id)) keepInput(call)
       }
     },
-    // Before the card goes, together with the focus.
+    // Runs before the card disappears and loses the focus.
     { flush: 'sync' }
   )
   function keepInput(call: CallEntry): void {
@@ -172,7 +172,7 @@ export const useApprovals = defineStore('approvals', () => {
       return
     }
     deciding.value.delete(call.callId)
-    // Someone else was faster.
+    // Someone else has decided it first.
     if (!session.pendingIds.includes(call.callId)) keepInput(call)
     if (reply.error.code === 'offline') sayOffline(approved)
     else notices.show(reply.error.message, 'error')

@@ -29,7 +29,7 @@ export const useComposer = defineStore('composer', () => {
   const draft = ref('')
   const queued = ref<Message[]>([])
   const sending = ref(false)
-  /** Whether the dialog is open that asks about cancelling waiting calls. */
+  /** Whether the dialog that asks about cancelling waiting calls is open. */
   const isStopAsked = ref(false)
   /** A message was sent a moment ago, so Stop does nothing yet. */
   const isJustSent = ref(false)
@@ -244,7 +244,7 @@ function rememberQueue(sessionId: string, messages: Message[]): void {
   remember(`queued-files:${sessionId}`, files.length === 0 ? null : JSON.stringify(files))
 }
 
-/** The files of messages that a closed tab had queued. */
+/** The files of messages that were queued in a tab that is closed now. */
 function recallQueuedFiles(sessionId: string, own: Message[]): Attachment[] {
   return own.length > 0 ? [] : (JSON.parse(recall(`queued-files:${sessionId}`) ?? '[]') as Attachment[])
 }
@@ -269,7 +269,7 @@ function joinLines(...parts: (string | null)[]): string {
   return parts.filter(Boolean).join('\n')
 }
 
-/** Removes the part that was added to its front. */
+/** Removes the text that was added before it. */
 function withoutPrefix(text: string, part: string): string {
   if (text === part) return ''
   return text.startsWith(`${part}\n`) ? text.slice(part.length + 1) : text

@@ -137,7 +137,7 @@ export const useFiles = defineStore('files', () => {
     return new Set(listing === 'gone' ? [] : listing.files.map(({ path }) => nameOf(path)))
   }
 
-  /** One notice for all of them; what could not be uploaded is named. The person may switch to another session meanwhile. */
+  /** Shows one notice for all of them, which names what could not be uploaded. The person may switch to another session meanwhile. */
   async function send(id: string, list: File[], folder: string): Promise<void> {
     uploads.value += 1
     const done: string[] = []

@@ -5,7 +5,7 @@ import { useSession } from './session.ts'
 
 export type RewindAction = 'rewind' | 'edit' | 'branch'
 
-/** The entry whose menu was used, and what for; and which parts that were taken back are unfolded. */
+/** The entry whose menu was used, and the action that was chosen there. Also which of the parts that were taken back are unfolded. */
 export const useRewind = defineStore('rewind', () => {
   const session = useSession()
   const target = shallowRef<{ action: RewindAction; entry: TranscriptEntry } | null>(null)

@@ -52,7 +52,7 @@ export const useSession = defineStore('session', () => {
   const preparation = computed(() => preparationWords(progress.value))
   const ready = ref<Ready | null>(null)
   const state = ref<SessionState & { at: number }>({ sandbox: 'none', recycleInMs: null, network: 'none', at: 0 })
-  /** There is no sandbox, and none can be made yet. */
+  /** Whether there is no sandbox, and none can be created yet. */
   const isSandboxMissing = computed(
     () => preparation.value !== null && ['none', 'recycled'].includes(state.value.sandbox)
   )

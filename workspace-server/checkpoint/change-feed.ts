@@ -38,7 +38,7 @@ export class ChangeFeed {
     return { seq: this.#seq, ...page.reply }
   }
 
-  /** Everything that is there has just been examined and is watched, so the next scan need not be a full one. */
+  /** Call this when everything has just been examined and is watched: the next scan need not be a full one. */
   trustIndex(): void {
     this.#walked = true
   }

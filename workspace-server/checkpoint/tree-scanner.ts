@@ -25,7 +25,7 @@ export const REASONS = {
 
 /** Updates the index from the files: all of them, or those named. It does not read content. */
 export class TreeScanner {
-  /** Something was left out because there was no space. Only a full scan can tell if there is space now. */
+  /** Whether something was left out because there was no space. Only a full scan can tell if there is space now. */
   leftOut = false
   /** The limit for the sizes of all files together; a sparse file counts in full. */
   maxBytes = 0
@@ -100,7 +100,7 @@ export class TreeScanner {
     if (stats === undefined) return this.#remove(raw)
     if (stats === 'too long') return this.#note(raw, REASONS.tooLong)
     if (stats === 'denied') {
-      // A closed folder's notices include one for a child with its own name, which may not exist.
+      // The kernel's notices about a closed folder include one for a child with the folder's own name, which may not exist.
       if (this.#index.skipped.get(parentOf(raw)) !== REASONS.unreadable) this.#note(raw, REASONS.unreadable)
       return this.#watcher.drop(parentOf(raw))
     }

@@ -8,7 +8,7 @@ import { INSIDE } from '../protocol.ts'
 export const CODE = {
   /** `server.mjs code` runs the realm instead of the server. */
   command: 'code',
-  /** Raise it when programs could behave differently than before: a stored run is not replayed on another version. */
+  /** Raise this number when programs could behave differently than before: a stored run is not replayed on another version. */
   version: 2
 } as const
 
@@ -55,7 +55,7 @@ export const CODE_LIMITS = {
   memoryMb: 256
 } as const
 
-/** A line may also contain escapes of its text. */
+/** A line is longer than its text if characters are escaped. */
 export const MAX_CODE_LINE_BYTES = 8 * CODE_LIMITS.argumentChars
 
 export type CallKind = 'tool' | 'search' | 'describe' | 'sleep'

@@ -71,7 +71,8 @@ class RealmProcess {
     else if (type === 'done' && text.length > CODE_LIMITS.valueChars) this.#tooLong(text.length)
     else if (type === 'done') this.#end({ type, token, value: text })
     else if (type === 'failed') this.#fail(kind, text.slice(0, CODE_LIMITS.errorChars), line)
-    else if (type === 'departed') this.#fail('code_departed', `The program did not make call ${n} again.`)
+    else if (type === 'departed')
+      this.#fail('code_departed', `The program did not make call ${n} again, although its log has it.`)
     else if (type === 'stuck') this.#fail('code_stuck', 'The program waits for a promise that nothing will settle.')
   }
 

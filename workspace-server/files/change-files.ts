@@ -50,7 +50,7 @@ function problemOf(error: unknown, path: string): Problem {
 }
 
 interface Place {
-  /** Where the name is, without links. The name itself may be a link, and is then meant as such. */
+  /** The folder of the name, with links resolved. If the name itself is a link, the link is meant. */
   folder: string
   name: string
 }

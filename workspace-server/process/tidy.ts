@@ -9,8 +9,8 @@ const TEMPORARY = ['/tmp', '/dev/shm', '/dev/mqueue']
 const TABLES = ['/proc/sysvipc/shm', '/proc/sysvipc/msg', '/proc/sysvipc/sem']
 
 /**
- * Objects of System V have no names that could be removed here: if there are any, the container is not tidy and must be replaced. So
- * it is if the tables can't be read.
+ * Objects of System V have no names that could be removed here: if there are any, the container is not tidy and must be replaced. The same
+ * goes if the tables can't be read.
  *
  * Nothing may run any more while the folders are emptied: it could write there again, or swap a folder for a link. Outside of our
  * container, it does nothing: the folders would be those of the machine.

@@ -1,4 +1,7 @@
-/** Containers for child servers, and for the programs of clients and models. Loaded with the first that needs one: the engine's client is large. */
+/**
+ * Containers for child servers, and for the programs of clients and models. Loaded when the first one is needed, because the engine's
+ * client is large.
+ */
 import type { ReserveRealm } from '../../code/realm-queue.ts'
 import { sandboxLimits } from '../../config/sandbox-limits.ts'
 import type { Settings } from '../../config/settings.ts'
@@ -15,8 +18,8 @@ export async function openContainers(settings: Settings, logger: Logger, { DOCKE
 }
 
 /**
- * The engine is asked with the first program. `reserve` gives places among the sandboxes of sessions; without it, this process has
- * places of its own.
+ * The engine is contacted when the first program starts. `reserve` gives places among the sandboxes of sessions; without it, this process
+ * has places of its own.
  */
 export async function openRealms(
   settings: Settings,

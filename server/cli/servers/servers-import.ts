@@ -16,7 +16,7 @@ import { describeMissing, missingOf } from './servers-missing.ts'
 import { findServerJson } from './servers-server-json.ts'
 
 const HOW_TO_HAVE_BOTH =
-  'Servers were left out because of their names, see above. To have them too, rename them in their file and import that file, or use "servers add".'
+  'Servers were left out because of their names, see above. To import them too, rename them in their file and import that file, or use "servers add".'
 
 /** Shows what the servers of other clients would run, and imports them after confirmation. Existing entries are not changed. */
 export async function importServers(context: ServersContext): Promise<number> {

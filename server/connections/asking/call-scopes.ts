@@ -1,6 +1,6 @@
 /**
- * A connection that several people's calls share. A server's questions and log messages carry no address, so they are assigned to a
- * running call here. Invariant: a question reaches only a person whose call may have led to it, and nobody if that is not certain.
+ * Assigns a server's questions and log messages to a running call: they carry no address, and several people's calls share the connection.
+ * Invariant: a question reaches only a person whose call may have led to it, and nobody if that is not certain.
  */
 
 import { type ClientCapabilities, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/client'

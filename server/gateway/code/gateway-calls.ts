@@ -71,7 +71,7 @@ async function makeCall(
     },
     {
       ...context,
-      // A call that may be repeated needs no trace before it leaves.
+      // A call that may be repeated needs no record before it is sent.
       ...(mustNotBeRepeated(tool) ? { beforeSending: hooks.beforeSending } : {}),
       asker: async (card) => {
         const decision = hooks.decided(card.hash)

@@ -102,7 +102,7 @@ function unsure({ confidence, params, isServerNamed }: FoundTool): string | unde
 /** "I hate the knowledge graph" asks for nothing; "I need it" does. */
 const REMARK =
   /^\s*(?:i|we|they|he|she)\s+(?:(?:really|just|also|do|don['’]?t)\s+)?(?!(?:want|need|wish|would|like|love|hope|have|am|was|must|should|can|could|may|might|will|wonder|forgot|lost|seek|require|ask|plan)\b)[a-z]+\s+(?:the|my|your|our|this|that|these|those|all|it|a|an)\b/i
-/** Says how, not what. */
+/** These words say in which form the answer should come, not what is asked for. */
 const FORMATS = wordSet('json csv yaml xml html markdown table format')
 /** "A joke about directories" asks for a joke. */
 const TOPIC = /\b([a-z]+)\s+(?:about|regarding|concerning|inspired)\b/gi

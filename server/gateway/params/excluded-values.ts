@@ -4,7 +4,7 @@ const END = /[.;!?](?:\s|$)/
 const QUOTED = /"[^"]*"|“[^”]*”|(?<!\w)'[^']*'(?!\w)/g
 
 /**
- * The sentence without what it may leave out: everything from such a word ("any city but …") to the end of its sentence. A value
+ * Blanks out what the sentence may exclude: everything from such a word ("any city but …") to the end of its sentence. A value
  * there must not become a parameter, even if it is the only one. Spaces take its place, so that all positions stay.
  */
 export function withoutExcluded(request: string): string {
@@ -15,7 +15,7 @@ export function withoutExcluded(request: string): string {
   for (const { index } of masked.matchAll(EXCLUDES)) {
     if (index < at) continue
     const end = END.exec(masked.slice(index))
-    // A token goes as a whole: "do.not.txt".
+    // A token is removed as a whole: "do.not.txt".
     let from = index
     while (from > at && /\S/.test(masked[from - 1] ?? ' ')) from -= 1
     kept += request.slice(at, from)

@@ -11,7 +11,7 @@ import { repositoryOf } from './repository-of.ts'
 import { isSaid } from './resolve-params.ts'
 import { blank, tokensOf, wholeLiterals, withoutUsed } from './whole-values.ts'
 
-/** In this order they are named. */
+/** They are named in this order. */
 const KINDS: LiteralKind[] = ['quoted', 'url', 'email', 'glob', 'path', 'repo', 'date', 'file', 'number', 'id']
 const MAX_NAMED = 5
 const MAX_CHARS = 60

@@ -18,7 +18,7 @@ export interface ToolWords {
 
 type Values = Record<string, unknown>
 
-/** Where a value was, so that what is left of a sentence has none of it. */
+/** Stands in place of a value that was taken from the sentence, so that nothing else takes it again. */
 export const TAKEN = '\u0000'
 const ORDERING = /^(?:sort|order|direction)/i
 const MAX_REST = 500

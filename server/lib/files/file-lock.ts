@@ -6,9 +6,9 @@ import { AppError, hasCode } from '../errors.ts'
 const LOOK_AGAIN_MS = 25
 
 /**
- * Runs a job while no other process runs one with the same lock file. A file older than `staleMs` is of a process that died: a job
- * must end before. What is no file, or from the future, is nobody's lock. Two that find the same dead one's at the same instant may both
- * go on.
+ * Runs a job while no other process runs one with the same lock file. A lock file older than `staleMs` was left by a process that died, so
+ * a job must end before. Anything else at this path, or a file from the future, is nobody's lock. Two processes that find the same stale
+ * file at the same instant may both run.
  */
 export async function withFileLock<T>(file: string, staleMs: number, job: () => Promise<T>): Promise<T> {
   const mine = randomUUID()

@@ -49,7 +49,7 @@ export class LineReader {
     }
   }
 
-  /** The next bytes after this line are no lines. Call it from `line`. */
+  /** The bytes that follow this line don't form lines. Call it from `line`. */
   expect(bytes: number, done: (content: Buffer) => void): void {
     if (bytes === 0) done(Buffer.alloc(0))
     else this.#expected = { content: Buffer.allocUnsafeSlow(bytes), length: 0, done }

@@ -26,8 +26,8 @@ const START = String.raw`(?<![\p{L}\p{N}_])`
 const PATH_PART = String.raw`[\p{L}\p{M}\p{N}_.@+~-]+`
 const ADDRESS = String.raw`[^\s"'\x60<>]*[^\s"'\x60<>.,;!?)]`
 /**
- * In this order: what one kind has taken, the next ones don't see. A pattern's first group, if any, is the value itself. No pattern may
- * match from inside its own match: that would take quadratic time.
+ * The order matters: a value belongs to the first kind that matches it. A pattern's first group, if any, is the value itself. No pattern
+ * may match from inside its own match: that would take quadratic time.
  */
 const PATTERNS: [LiteralKind, RegExp][] = [
   ['quoted', /"([^"]+)"|(?<!\w)'([^']+)'(?!\w)|“([^“”]+)”|«([^«»]+)»|`([^`]+)`/g],
@@ -66,7 +66,7 @@ export function literalsIn(sentence: string): Literal[] {
       const value = kind === 'date' ? undefined : match.slice(1).find((group) => group !== undefined)
       found.push({ kind, text: value ?? match[0], start: match.index, end: match.index + match[0].length })
     }
-    // Same length, so that places stay.
+    // Blanks of the same length keep the positions of the rest.
     rest = rest.replace(pattern, (text) => ' '.repeat(text.length))
   }
   return found.toSorted((a, b) => a.start - b.start)

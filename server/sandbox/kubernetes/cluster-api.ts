@@ -115,7 +115,7 @@ export class ClusterApi {
     }
   }
 
-  /** Calls back with every later state of the pod, and `onEnd` if the cluster ends this. Returns a function that ends it. */
+  /** Calls back with every later state of the pod, and calls `onEnd` if the cluster ends the watch. Returns a function that ends it. */
   async watchPod(name: string, from: string, onChange: (pod: V1Pod) => void, onEnd: () => void): Promise<() => void> {
     const query = { fieldSelector: `metadata.name=${name}`, resourceVersion: from, timeoutSeconds: WATCH_SECONDS }
     const onEvent = (type: string, pod: V1Pod) => (type === 'ERROR' || type === 'DELETED' ? onEnd() : onChange(pod))

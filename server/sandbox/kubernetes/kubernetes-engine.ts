@@ -159,7 +159,7 @@ function gvisorLimits(limits: SandboxLimits): EngineLimits | undefined {
   return { memoryBytes: limits.memoryMb * 2 ** 20, pids: limits.pids, cpus: limits.cpus, noNewPrivileges: true }
 }
 
-/** A warm sandbox was closed when it was created. It must still be when a session gets it. */
+/** A warm sandbox reached nothing when it was created. It is checked again when a session gets it. */
 function checkedAtClaim(connection: WorkspaceConnection, targets: ReachTarget[]): WorkspaceConnection {
   const claim = async (epoch: number) => {
     await Promise.all([connection.claim(epoch), targets.length > 0 && checkStillClosed(connection, targets)])

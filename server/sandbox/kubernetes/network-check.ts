@@ -63,7 +63,7 @@ export async function checkClosed(connection: WorkspaceConnection, targets: Reac
   }
 }
 
-/** For a sandbox that was closed when it was new. */
+/** Checks once more a sandbox that reached nothing when it was new. */
 export async function checkStillClosed(connection: WorkspaceConnection, targets: ReachTarget[]): Promise<void> {
   const reached = await connection.reach({ targets, timeoutMs: AGAIN_MS })
   if (reached.length > 0) throw networkOpen(targets, reached)

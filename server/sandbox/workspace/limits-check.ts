@@ -42,7 +42,7 @@ function unenforcedLimits(asked: SandboxLimits, seen: LimitsResult, engine: Engi
   ]
 }
 
-/** The lower one of the container's limit and the user's. */
+/** The lower of the container's limit and the user's limit. */
 function processes({ pids, processLimit = null }: LimitsResult): number | null {
   return pids === null || processLimit === null ? (pids ?? processLimit) : Math.min(pids, processLimit)
 }

@@ -34,7 +34,7 @@ export interface QuotaUse {
 }
 
 const MB = 1024 * 1024
-/** Other instances write too, so the files are measured again before anything is refused. */
+/** Other instances write too, so measure the files again before refusing anything. */
 const OWNER_MAX_AGE_MS = 10_000
 const ALL_MAX_AGE_MS = 60_000
 const REFUSAL_MAX_AGE_MS = 1000

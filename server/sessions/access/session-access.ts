@@ -164,12 +164,12 @@ export class SessionAccess {
     return this.#change(sessionId, (meta) => (isKept(meta) ? null : given))
   }
 
-  /** True for one caller, as long as the title consists of the first words: this one may ask a model for a better one. */
+  /** Returns true to one caller only, while the title consists of the first words. That caller may ask a model for a better title. */
   async claimTitle(sessionId: string): Promise<boolean> {
     return this.#change(sessionId, ({ titleBy }) => (titleBy === 'words' ? { titleBy: 'model' } : null))
   }
 
-  /** Pins, archives, hides for deletion, or the opposite. */
+  /** Pins or unpins, archives or unarchives, hides for deletion or shows again. */
   async mark(sessionId: string, { isPinned, isArchived, isDeleted }: SessionMarks): Promise<void> {
     const at = (isSet: boolean, known: number | null) => (isSet ? (known ?? Date.now()) : null)
     await this.#change(sessionId, ({ pinnedAt, archivedAt }) => ({
@@ -179,7 +179,7 @@ export class SessionAccess {
     }))
   }
 
-  /** Something happened in the session. Its owner's list is in this order. */
+  /** Call this when something happened in the session: its owner's list is sorted by that time. */
   async noteUse(sessionId: string, at: number): Promise<void> {
     const owner = (await this.#read(sessionId))?.owner
     if (owner) await this.#keyValues.set(ownerSpace(owner), sessionId, { usedAt: at })

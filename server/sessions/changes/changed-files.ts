@@ -19,7 +19,7 @@ import type { StoredChange, StoredChangeSet } from '../../storage/checkpoint-sto
 /** The mode of a new folder in the sandbox. */
 const USUAL_MODE = 0o755
 
-/** A path that the workspace has changed too. */
+/** A path that was changed in the workspace too. */
 export interface Conflict {
   /** The entry at this path now, or the entry in its way; null if there is none. */
   now: WorkspaceEntry | null

@@ -26,7 +26,7 @@ const FOLDER_MODE = 0o755
 const MARK_CHARS = 32
 
 /**
- * The paths that the workspace has changed too, with what is there now. A path is also in conflict if a file is now where one of
+ * The paths that were changed in the workspace too, with what is there now. A path is also in conflict if a file is now where one of
  * its folders would be, or if it is a file now and the workspace has put something new into the folder of that name.
  */
 export function conflictsOf(entries: Entries, changes: readonly StoredChange[]): Map<string, Conflict> {
@@ -81,7 +81,7 @@ export function planChanges(
   }
 }
 
-/** The nearest thing above that is no folder, and that the changes don't make one. */
+/** The nearest ancestor that is not a folder, and that the changes don't turn into one. */
 function blockerOf(
   entries: Entries,
   planned: ReadonlyMap<string, WorkspaceEntry | null>,
@@ -97,7 +97,7 @@ function blockerOf(
   return undefined
 }
 
-/** Adds the folders that are missing, in place of files if necessary, and removes what is below a path that is no folder any more. */
+/** Adds missing folders, in place of files if necessary, and removes everything below a path that is no longer a folder. */
 function makeRoom(
   entries: Entries,
   target: Map<string, WorkspaceEntry | null>,

@@ -69,7 +69,7 @@ export class Chat extends OpenChats {
     return { turnId }
   }
 
-  /** Tries the last answer again. Of two people who do so at once, or send a message meanwhile, the first one counts. */
+  /** Tries the last answer again. If two people do this at once, or one sends a message meanwhile, the first action counts. */
   async retry(sessionId: string, { turnId: of }: CommandData<'turn:retry'>): Promise<{ turnId: string }> {
     const transcript = await this.#begun(sessionId)
     if (transcript.turnId !== null) throw turnInProgress()
@@ -97,7 +97,7 @@ export class Chat extends OpenChats {
     this.chatOf(sessionId).driver.wake()
   }
 
-  /** Keeping and discarding a preview is recorded in the audit log; the call itself was when it ran. */
+  /** Keeping or discarding a preview gets its own row in the audit log; the call itself was recorded when it ran. */
   async #decided(sessionId: string, answer: CommandData<'tool:approval'>): Promise<CallEntry> {
     const { callId, hash, approved } = answer
     const isPreview = waitingCall(await this.#begun(sessionId), callId).preview !== undefined
@@ -121,7 +121,7 @@ export class Chat extends OpenChats {
       if (answer.approved && answer.remember) events.push(...remembered(transcript, call, this.deps.policy))
       if (answer.approved && answer.reads) events.push(...approvedReads(transcript, call))
       if (await this.#once(sessionId, events)) return call
-      // One of these calls was decided elsewhere at this moment. If it was not this one, try again.
+      // Someone decided one of these calls at the same moment. Unless it was this one, try again.
     }
   }
 

@@ -16,7 +16,7 @@ interface OpenChat {
   driver: TurnDriver
   /** Number of tabs and requests that use it. Without any, and without a turn, it is dropped from memory. */
   users: number
-  /** The log has every revert that was made before it was opened here. */
+  /** Whether the log has every revert that was made before the conversation was opened here. */
   hasReverts?: true
 }
 
@@ -65,7 +65,7 @@ export class OpenChats {
     try {
       return await chat.conversation.refresh()
     } finally {
-      // A query about a session that nobody has open leaves nothing in memory.
+      // Drop it again: a query about a session that nobody has open must leave nothing in memory.
       this.#drop(sessionId, chat)
     }
   }

@@ -118,7 +118,7 @@ export class LiveSession {
     await this.sandbox.disconnect()
   }
 
-  /** Nobody may work here from now on: those who waited for it would create the session's record anew. */
+  /** From now on nobody may work here: a caller that was waiting would create the session's record anew. */
   markGone(why = new AppError('not-found', 'unknown_session', 'The session was deleted.')): void {
     this.#gone = why
   }

@@ -216,7 +216,9 @@ export class SessionSandbox {
     return true
   }
 
-  /** The store hands out epochs before any container hears of them, so a command in there made up any epoch above the store's. */
+  /**
+   * The store hands out an epoch before any container hears of it. So an epoch above the store's was made up by a command in the container.
+   */
   async #isForgedEpoch(error: AppError): Promise<boolean> {
     if (error.code !== 'stale_epoch') return false
     return (await this.#context.deps.store.get(this.#sessionId))?.epoch === this.#epoch

@@ -38,9 +38,9 @@ export function madeByPerson(): VersionName {
 }
 
 export interface AppliedChanges {
-  /** Or what plans them from the files as they are: it is called when these are up to date, and may throw. */
+  /** A function plans the changes from the current files. It is called when the checkpoint is up to date, and may throw. */
   changes: readonly StoredChange[] | ((saved: Checkpoint) => readonly StoredChange[])
-  /** For files that the workspace has changed too. */
+  /** The choices for files that were changed in the workspace too. */
   resolution?: Resolution | undefined
   version: VersionName
   /** The change sets that are decided with it. */
@@ -50,7 +50,7 @@ export interface AppliedChanges {
 }
 
 export interface SyncOptions {
-  /** The version that the changes belong to. Without one, nobody knows who made them. */
+  /** The version that the changes belong to; undefined if nobody knows who made them. */
   version?: VersionName
   /** Rehash everything, which also finds writes that leave no trace in a file's times. */
   full?: boolean

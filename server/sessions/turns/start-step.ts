@@ -90,7 +90,7 @@ function lower(wished: number | undefined, limit: number | undefined): number | 
   return wished === undefined || limit === undefined ? (wished ?? limit) : Math.min(wished, limit)
 }
 
-/** Not the id itself, which is nobody else's business. */
+/** A hash, because the provider must not learn the id itself. */
 function cacheKeyOf(sessionId: string): string {
   return createHash('sha256').update(sessionId).digest('hex').slice(0, 32)
 }

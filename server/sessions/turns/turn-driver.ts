@@ -26,7 +26,7 @@ import { cutOffBy, failedTurn, keyed, limitedTurn, noticeOf, notRun, programStop
 const LOOK_MS = 500
 const RETRY = { firstMs: 500, maxMs: 10_000 }
 const RETRY_BUSY = { firstMs: 50, maxMs: LOOK_MS }
-/** A person waits for what they have accepted. */
+/** Shorter, because a person is waiting for the changes that they have accepted. */
 const RETRY_SAVE = { firstMs: 500, maxMs: 3000 }
 
 const PACES = new Map([

@@ -37,7 +37,7 @@ export class RowDigest {
     return this.#sums.size === 0
   }
 
-  /** The same for the same rows. */
+  /** Equal digests mean equal rows. */
   get text(): string {
     const sums = [...this.#sums].toSorted(([a], [b]) => a.localeCompare(b))
     return sums.map(([kind, { rows, sum }]) => `${kind} ${rows} ${sum.toString(16)}`).join('\n')

@@ -24,8 +24,8 @@ export function setRowBytes({ id }: StoredChangeSet): number {
 }
 
 /**
- * The set with more changes. Of a path that is in both, the first `before` and the last `after` count; one that is back as it was
- * has not changed. `removed` and `added` are what differs from the set before.
+ * Adds changes to a set. If a path is in both, the first `before` and the last `after` count; a path that is back as it was has not
+ * changed. `removed` and `added` are what differs from the set before.
  */
 export function grown(
   set: StoredChangeSet,

@@ -48,10 +48,10 @@ export interface Change {
   drop: string[]
   /** As they are recorded. */
   sets: SetRecord[]
-  /** The change sets that differ, as they are then. Null: removed. */
+  /** The change sets that differ, in their new state. Null: removed. */
   changeSets: Map<string, StoredChangeSet | null>
   isThinned: boolean
-  /** By content: how the number of names changes. */
+  /** For each content: by how much the number of its names changes. */
   refs: Map<string, Refs>
   sizes: Sizes
   /** The size of content in a pack. */

@@ -40,9 +40,9 @@ export class FileCheckpoint extends PackedCheckpoint {
   #abandoned: string[] = []
   /** Whether a manifest of ours is in force, or may be. */
   #mayCount = false
-  /** Whether a record is being written. Until then nobody knows if it counts, nor the content that it names. */
+  /** Whether a record is being written. Until it is, nobody knows whether the record and the content that it names count. */
   #inDoubt = false
-  /** After a failed compaction: the bytes there must be to free before the next try. */
+  /** After a failed compaction: the number of dead bytes that the next try waits for. */
   #compactFrom = 0
 
   constructor({ folder, packs, state, maxBytes, history, logger, written }: FileCheckpointParts) {

@@ -30,8 +30,8 @@ const DRAFT_KEPT_MS = 86_400_000
 const LOOK_BYTES = 16 * 1024 * 1024
 
 /**
- * Objects on the local disk, limited in size, the last used stay. Losing it costs time only. Objects never change, and their names
- * tell their hash: what an earlier process left is checked before it is used.
+ * Keeps objects on the local disk, up to a size limit; the least recently used ones go first. Losing it costs only time. Objects never
+ * change, and their names contain their hash, so what an earlier process left is checked before it is used.
  */
 export class ObjectCache {
   readonly #options: CacheOptions
@@ -71,7 +71,7 @@ export class ObjectCache {
     return { path, handle: await open(path, 'wx+', 0o600) }
   }
 
-  /** Keeps a draft under the name of the object that was made of it, and closes it. */
+  /** Keeps a draft under the name of the object that was made from it, and closes it. */
   async keep(key: string, { path, handle }: Draft): Promise<void> {
     const name = nameOf(key)
     const { size } = await handle.stat()

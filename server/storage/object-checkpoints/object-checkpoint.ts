@@ -43,7 +43,7 @@ const MERGE_PAUSE = 20
 
 /**
  * Writes objects that nothing names yet, then makes them count with one change of the head in the session store, under its epoch.
- * So an answer that was lost, a crash, or a former owner leave objects that don't count. It deletes nothing.
+ * So a lost answer, a crash or a former owner can only leave objects that don't count. It deletes nothing.
  */
 export class ObjectCheckpoint extends PackedCheckpoint {
   readonly #deps: ObjectDeps
@@ -196,11 +196,11 @@ interface Publication {
   /** Names of all packs that count then. */
   used: Iterable<string>
   since: number
-  /** Changes our state, once it counts. */
+  /** Called once the change counts; changes our state. */
   adopt: () => void
 }
 
-/** An error of the object store becomes one about files; all others stay. */
+/** Turns an error of the object store into one about files; returns all others unchanged. */
 export function translateObjectError(error: unknown): unknown {
   if (!isAppError(error, 'objects_unavailable') && !isAppError(error, 'objects_refused')) {
     return translateFileError(error)
@@ -209,7 +209,7 @@ export function translateObjectError(error: unknown): unknown {
   return new AppError('unavailable', 'checkpoint_failed', message, { cause: error })
 }
 
-/** The locations with names of objects in place of drafts. */
+/** Replaces drafts with names of objects in the locations. */
 function inObjects(
   locations: ReadonlyMap<string, Location>,
   packs: ReadonlyMap<string, NamedPack>

@@ -1,6 +1,6 @@
 /**
  * Content that a conversation names by its hash, such as an image. Each is an object of its own, under a new name each time, so that
- * the collector never deletes one that was stored again. Finding it takes a list of one; the cache saves most of them.
+ * the collector never deletes one that was stored again. Finding it takes one list request, which the cache mostly avoids.
  */
 import { createHash } from 'node:crypto'
 import { BoundedMap } from '../../lib/bounded-map.ts'

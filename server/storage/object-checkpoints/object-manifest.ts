@@ -78,7 +78,7 @@ export function snapshotOf(state: CheckpointState): Buffer {
   return Buffer.concat([...state.snapshot()].map(encodeRecord))
 }
 
-/** The size of the packs that a state names. */
+/** The total size of the packs that a state names. */
 export function packsBytes(packs: Iterable<string>): number {
   let sum = 0
   for (const name of packs) sum += packBytes(name)

@@ -19,7 +19,7 @@ export function parseName(name: string): { hash: string; bytes: number; kind: st
   return { hash, bytes: Number.parseInt(bytes, 36), kind }
 }
 
-/** The size that the name of a pack tells. */
+/** The size that the name of a pack contains. */
 export function packBytes(name: string): number {
   return parseName(name)?.bytes ?? 0
 }

@@ -47,7 +47,7 @@ async function openCheckpoint(options: ObjectCheckpointOptions, sessionId: strin
   return new ObjectCheckpoint(options, { sessionId, epoch, folder, stored, head, ...loaded })
 }
 
-/** The sizes that the heads tell. All heads are read at once, because quotas ask about all sessions of an owner. */
+/** The sizes that the heads contain. All heads are read at once, because quotas ask about all sessions of an owner. */
 class HeadSizes {
   readonly #heads: ObjectDeps['heads']
   #known: { bytes: Map<string, number>; at: number } | undefined

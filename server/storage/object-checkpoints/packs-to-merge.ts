@@ -8,7 +8,7 @@ const MIN_DEAD_BYTES = 1024 * 1024
 
 /**
  * The packs that are worth rewriting. Every commit writes one, so small ones are merged when there are many. Those of which at least
- * half is dead are rewritten when they waste as much as all live content needs.
+ * half is dead are rewritten when their dead content is as large as all live content.
  */
 export function packsToMerge(state: CheckpointState): Set<string> {
   const packs = [...state.packUse()].map(([name, live]) => ({ name, live, bytes: packBytes(name) }))

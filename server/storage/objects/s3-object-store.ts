@@ -74,7 +74,7 @@ export class S3ObjectStore implements ObjectStore {
     return content.bytes > PART_BYTES ? this.#putParts(key, content) : this.#putWhole(key, content)
   }
 
-  /** Where a service knows no conditions, a look before the write replaces them. */
+  /** If a service knows no conditional writes, look whether the object exists before writing. */
   async create(key: string, content: Uint8Array): Promise<boolean> {
     const command = new PutObjectCommand({ ...this.#at(key), Body: content, IfNoneMatch: '*' })
     const answer = await this.#run('store an object', content.length, (abortSignal) =>
@@ -158,7 +158,7 @@ export class S3ObjectStore implements ObjectStore {
     })
   }
 
-  /** The key counts only when the upload is completed. One that is not is ended by the collector. */
+  /** The object exists only once the upload is completed. The collector aborts uploads that never are. */
   async #putParts(key: string, content: ObjectContent): Promise<void> {
     const create = new CreateMultipartUploadCommand(this.#at(key))
     const { UploadId } = await this.#run('begin an upload', 0, (abortSignal) =>
@@ -207,7 +207,7 @@ export class S3ObjectStore implements ObjectStore {
     return (await this.list(key)).found.find((object) => object.key === key)?.bytes
   }
 
-  /** Google's service has no request for several at once. */
+  /** Google's service can't delete several objects in one request. */
   async #removeSome(keys: readonly string[]): Promise<void> {
     const Delete = { Objects: keys.map((Key) => ({ Key })), Quiet: true }
     const command = new DeleteObjectsCommand({ Bucket: this.#bucket, Delete })
@@ -265,7 +265,7 @@ function clientOf({ endpoint, region, isPathStyle, credentials }: S3Options): S3
   })
 }
 
-/** To the SDK, the files of the user are empty: `~/.aws/config` could name another address, or a program to start. */
+/** Makes the SDK see empty user files: `~/.aws/config` could name another address, or a program to start. */
 function hideUserFiles(): void {
   const empty = Promise.resolve('')
   Object.setPrototypeOf(externalDataInterceptor.getFileRecord(), new Proxy({}, { get: () => empty }))

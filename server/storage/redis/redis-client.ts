@@ -189,7 +189,7 @@ function translate(error: unknown, where: string): AppError {
   return storeUnavailable(message, plain(error), `Redis at ${where}: ${reasonOf(error)}`)
 }
 
-/** The client library's errors contain the whole command, and so what users wrote; only the text may reach the logs. */
+/** The client library's errors contain the whole command, and with it what users wrote. Only their text may reach the logs. */
 function plain(error: unknown): Error {
   return new Error(messageOf(error))
 }

@@ -105,7 +105,7 @@ export class ToolMeanings {
       this.#requests.set(key, vectors)
       return vectors
     } catch (error) {
-      // One that is late is still loading, or busy with the tools.
+      // A local model that is late is still loading, or busy with the tools.
       if (signal.aborted || (embedder.isLocal && isAppError(error) && error.kind === 'timeout')) return undefined
       this.#restsUntil = Date.now() + REST_MS
       this.#warn(error)

@@ -46,7 +46,7 @@ export const useQuestionDrafts = defineStore('question-drafts', () => {
       forget(sessionId, callId, question)
     }
   }
-  // Before the form goes, together with the focus.
+  // Runs before the form disappears and loses the focus.
   watch(() => session.version, keepOrphans, { flush: 'sync' })
   /** While `work` sends the answer, the form is not an orphan. */
   async function whileSending(

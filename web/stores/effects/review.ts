@@ -19,7 +19,7 @@ interface Draft {
   comment: string
 }
 
-/** The open review, and what the person has decided of it so far. The draft survives Escape, a reload and a change of the session. */
+/** The open review, and what the person has decided in it so far. The draft survives Escape, a reload and a change of the session. */
 export const useReview = defineStore('review', () => {
   const session = useSession()
   const notices = useNotices()
@@ -85,7 +85,7 @@ export const useReview = defineStore('review', () => {
   function show(): void {
     if (open.value) isShown.value = true
   }
-  /** The person has seen that the changes are others than before. */
+  /** Call this when the person has seen that the changes are not the same as before. */
   function see(): void {
     seenHash.value = open.value?.changes.hash ?? ''
   }

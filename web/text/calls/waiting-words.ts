@@ -8,7 +8,7 @@ const WORDS: Record<string, string> = {
   list_files: 'List'
 }
 
-/** Says where there is more: later lines, and what a long gap would push out of sight. */
+/** Marks where there is more: further lines, and what a long gap would push out of sight. */
 function oneLine(text: string): string {
   const [first = '', ...rest] = text.trimEnd().split(/\r?\n|\r/)
   return first.trimEnd().replaceAll(/\s{4,}/g, ' … ') + (rest.length > 0 ? ' …' : '')

@@ -116,7 +116,7 @@ export class AnsiLines {
     else if (final === 'X') this.#replace(' '.repeat(Math.min(by, MAX_ROW_CHARS - this.#column)), lookOf(PLAIN_STYLE))
   }
 
-  /** The rows of an old screen stay above: what was said stays readable. */
+  /** The rows of an old screen stay above, so that nothing that was printed gets lost. */
   #home(row: number, column: number): void {
     this.#moveTo(this.#top() + Math.min(row, SCREEN_ROWS) - 1, Math.min(column, MAX_ROW_CHARS) - 1)
   }
@@ -165,7 +165,7 @@ export class AnsiLines {
   #link(body: string): void {
     const address = body.slice(body.indexOf(';', 2) + 1)
     this.#href = isWebAddress(address) ? address : undefined
-    // The view shows its host at most.
+    // The view shows the host at most.
     this.#lose(body.slice(3))
   }
 

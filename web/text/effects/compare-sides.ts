@@ -4,7 +4,7 @@ import type { NotedDiff } from '../diff/large-diff.ts'
 import { lineDiff, newFileRows } from '../diff/line-diff.ts'
 import { readableSides } from '../diff/readable-text.ts'
 
-/** Both versions of a file together; larger ones are compared in a worker. */
+/** The limit for both versions of a file together; larger ones are compared in a worker. */
 const MAX_IN_PAGE_BYTES = 400_000
 const WORKER_MS = 30_000
 

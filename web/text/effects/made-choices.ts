@@ -3,7 +3,7 @@ import type { ChangedFile, ConflictChoices, SeenConflicts } from '../../../contr
 /** The versions that the person chose in conflicts, with what they were shown then. */
 export type MadeChoices = Record<string, { version: 'fork' | 'workspace'; seen: string }>
 
-/** The choices that still count: those for files that are as they were shown. The others must be made again. */
+/** The choices that still count: those for files that have not changed since they were shown. The others must be made again. */
 export function countingChoices(
   files: readonly ChangedFile[],
   made: MadeChoices

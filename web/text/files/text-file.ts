@@ -8,7 +8,7 @@ export interface TextFile {
   encoding: Encoding
 }
 
-/** How a PNG begins. A broken one may have no other byte that text does not have. */
+/** The first bytes of a PNG. A damaged PNG may have no other byte that can't be in text. */
 const PNG = [0x89, 0x50, 0x4e, 0x47]
 
 /** Returns null for a binary file. */
@@ -83,7 +83,7 @@ export function withLineEnds(edited: string, original: string): string {
     const isKept = at < head || at >= after.length - tail
     const known = isKept ? before[at < head ? at : before.length - after.length + at] : undefined
     const next = endOf(known ?? '') || usual
-    // Beside each other, the two would be one line end.
+    // Next to each other, these two characters would be one line end.
     end = line === '' && end === '\r' && next === '\n' ? '\r' : next
     return text + line + end
   }, '')

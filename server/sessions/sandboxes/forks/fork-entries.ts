@@ -27,7 +27,7 @@ export class ForkEntries implements Checkpoint {
     this.rebase(changes)
   }
 
-  /** From here on it has the files of the workspace as they are now, with these changes. */
+  /** Starts again from the files of the workspace as they are now, with these changes. */
   rebase(changes: readonly StoredChange[]): void {
     this.#base = new Map(this.#content().entries)
     this.#entries = new Map(this.#base)

@@ -32,7 +32,7 @@ export class Fork {
   /** Whether it has something that is in no change set, because it can't be read or stored. */
   #hasUndecided = false
   #isSettled = false
-  /** Since the last call. Resolves to false if something of earlier calls is left outside of the files. */
+  /** The clean-up after the last call; undefined before it begins. Resolves to false if calls have left something outside of the files. */
   #tidied: Promise<boolean> | undefined = Promise.resolve(true)
 
   constructor(connection: WorkspaceConnection, { epoch, purpose, changes, checkpoint }: ForkWish) {
@@ -83,7 +83,7 @@ export class Fork {
     return skipped
   }
 
-  /** Whether nothing that waits for a decision would be mixed with this wish. */
+  /** Whether the fork has nothing that waits for another decision, which would be mixed with this one. */
   mayServe({ epoch, purpose }: ForkWish): boolean {
     const { connection, entries } = this
     if (!connection.isOpen || connection.isTampered || this.epoch !== epoch) return false
@@ -177,7 +177,7 @@ export class SessionFork {
     }
   }
 
-  /** The fork that is there, in step with the workspace. Undefined if it is of no use for this wish. */
+  /** The fork that is there, in step with the workspace. Undefined if it can't be used for this request. */
   async #followed(wish: ForkWish): Promise<Fork | undefined> {
     const fork = this.#fork
     if (!fork?.mayServe(wish)) return undefined

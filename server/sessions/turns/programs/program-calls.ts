@@ -186,7 +186,7 @@ export class ChatCalls implements ProgramCalls {
     return outcome ?? failed('internal', 'The call has no result.')
   }
 
-  /** A rejected call has a result too: it says that the program knows. */
+  /** A rejected call gets a result too, which says that the program was told. */
   async #refused({ callId, decision, program }: CallEntry, { server, tool }: ProgramCall): Promise<CallOutcome> {
     const reason = decision?.reason ? ` ${decision.reason}` : ''
     const isUnsure = program?.warning !== undefined
@@ -243,7 +243,7 @@ const UNSURE =
   'This call was under way when the server stopped. Nobody knows whether it took effect. Approve only if it may run again; reject, and the program gets an error.'
 const noOrigin = { line: 0, source: '', sources: [] }
 
-/** The id of the call `n` of a program. A model can't know it beforehand, so it can't take it for a call of its own. */
+/** The id of the call `n` of a program. A model can't know this id in advance, so it can't use it for a call of its own. */
 function innerId({ sessionId, program }: Pick<ProgramPlace, 'sessionId' | 'program'>, n: number, time: number): string {
   const key = createHash('sha256')
     .update(JSON.stringify([sessionId, program.callId]))

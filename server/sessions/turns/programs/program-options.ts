@@ -3,9 +3,9 @@ import type { RealmWish } from '../../../code/realm-queue.ts'
 
 export interface ProgramOptions {
   openRealm(sessionId: string, wish: Omit<RealmWish, 'owner'>): Promise<RealmProcess>
-  /** How long the realm is kept while only a person is waited for. */
+  /** How long the realm is kept while the program waits only for a person. */
   lingerMs: number
-  /** How often the log is asked for decisions. */
+  /** How often the log is searched for decisions. */
   pollMs: number
   /** Stops what is kept ready for the next program. */
   close?(): Promise<void>

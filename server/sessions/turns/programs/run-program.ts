@@ -1,7 +1,7 @@
 /**
- * Runs a model's program in a chat. Owns the call of `run_code`, from its start to its result. While only a person is waited for, it gives
- * the realm and the session back; the turn driver of any instance continues from the log. Invariant: the result is stored before the
- * log of the run is removed.
+ * Runs a model's program in a chat. Owns the call of `run_code`, from its start to its result. While the program waits only for a person,
+ * it gives the realm and the session back; the turn driver of any instance continues from the log. Invariant: the result is stored before
+ * the log of the run is removed.
  */
 import { createHash, randomInt } from 'node:crypto'
 import { callsOfProgram } from '../../../../contract/programs.ts'
@@ -83,7 +83,7 @@ function withdrawn(call: CallEntry): NewEvent {
   return { type: 'tool:approval_resolved', data, key }
 }
 
-/** The log of this run. One of an earlier program is of no use any more. */
+/** The log of this run. The log of an earlier program is removed. */
 async function openLog({ deps, sessionId }: ProgramInput, { call }: RunInput): Promise<RunLog> {
   const runId = chatRunId(sessionId)
   const events = limitedLog(deps.events, () => deps.checkQuota(sessionId).then(() => undefined, asAppError))
