@@ -68,7 +68,7 @@ async function openSaves() {
 }
 
 // Checked: if nothing is written there, it stays ready.
-it('is not ready while the files of sessions can not be saved, and is at once when they can', async () => {
+it('is not ready while the files of sessions can not be saved, and is ready again as soon as they can', async () => {
   const { look } = open()
   const session = await openSaves()
   await session.save()

@@ -58,7 +58,7 @@ it('names a refused connection', async () => {
   await expect.poll(() => reasonOf(watch)).toContain('ECONNREFUSED')
 })
 
-it('does not take a bucket for usable that can be read and not written, once a request has failed', async () => {
+it('once a request has failed, a bucket that can be read but not written does not count as usable', async () => {
   const { service, watch, objects } = await open()
   const isWrite = ({ method }: FakeRequest) => method === 'PUT'
   service.fault = (request) => (isWrite(request) ? 'forbidden' : undefined)

@@ -41,7 +41,7 @@ function folder(): string {
   return dir
 }
 
-describe('a server with Redis that can not start', () => {
+describe('a server on Redis that can not start', () => {
   it('ends, although its connection to Redis is open', async () => {
     const dir = folder()
     writeFileSync(join(dir, 'mcp.json'), '{ "mcpServers": {')

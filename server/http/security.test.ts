@@ -86,7 +86,7 @@ it('reads no body at an open path before the token was checked', async () => {
 })
 
 describe('a cookie of an access token that was changed since', () => {
-  it('is taken back, so that the page that polls with it is not counted as one that guesses', async () => {
+  it('is removed, so that a page that polls with it does not count as guessing', async () => {
     const guarded = Fastify()
     await registerSecurity(guarded, {
       instance: new InstanceAccess('an access token of some length', silentLogger),

@@ -113,7 +113,7 @@ export function describeCheckpointStore(name: string, open: () => Promise<Checkp
       expect([...(await owner()).changeSets.keys()]).toEqual(['v1'])
     })
 
-    it('removes a session for its owner too', async () => {
+    it('removes an open session, which its owner notices', async () => {
       const one = await owner()
       await put(one, { a: '1' })
       expect(await under.second.has(id)).toBe(true)

@@ -80,7 +80,7 @@ describe('a data folder', () => {
     await expect(start(folder())).rejects.toMatchObject(refusal(/Other instances are running/))
   })
 
-  it('from before ids were kept in it is taken for what it is, by the files of its sessions', async () => {
+  it('from before ids were kept in it is recognized by the files of its sessions', async () => {
     const before = folder()
     await useSession(await start(folder()))
     const checkpoint = await checkpointsIn(before).open('s', 1)

@@ -37,7 +37,7 @@ async function diagnose(registry: string | Record<string, unknown> | undefined, 
   return said
 }
 
-it('says that a working folder does not exist', async () => {
+it('reports a working folder that does not exist', async () => {
   const [said] = await diagnose({ a: { ...child('steady'), cwd: '/nowhere/at/all' } })
   expect(said).toMatch(/^FAILS server .*create \/nowhere\/at\/all/)
 })

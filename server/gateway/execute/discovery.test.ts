@@ -7,7 +7,7 @@ import { child, LOCAL, openTestConnections } from '../../connections/connections
 import { createPolicy } from '../../policy/approval-policy.ts'
 import { Discovery } from './discovery.ts'
 
-it('keeps the server errors of one owner from others, and tries the credentials of each', async () => {
+it('shows the server errors of one owner to nobody else, and tries the credentials of each owner', async () => {
   const dir = temporaryFolder()
   const credentials = join(dir, 'credentials.json')
   const owners = { anna: { KEY: 'anna' }, ben: { KEY: 'ben' } }

@@ -40,7 +40,7 @@ async function ask(query: string, cookie?: string): Promise<{ status: number; re
   return { status: statusCode, reply: JSON.parse(body) }
 }
 
-it('shows the rows that are everybody’s and those of the one who asks', async () => {
+it('shows the rows for everyone and those of the owner who asks', async () => {
   const { reply } = await ask('', 'ann')
   expect(auditReply.parse(reply)).toMatchObject({
     entries: [{ id: '1' }, { id: '2' }, { id: '4' }],

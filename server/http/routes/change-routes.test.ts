@@ -39,7 +39,7 @@ type Wish = Omit<Parameters<typeof revertFiles>[1], 'scope'>
 const revert = (wish: Wish, scope: 'one' | 'since' = 'one') =>
   manager.hold('s', (hold) => revertFiles(hold, { ...wish, scope }))
 
-it('lists every version with who made it, by file, and downloads both sides as plain bytes', async () => {
+it('lists every version with its author, also by file, and downloads both sides as plain bytes', async () => {
   await write('c1', 'a', 'one')
   await write('c2', 'a', '<script>')
   await new WorkspaceTransfer(manager).replace('s', 'b', Buffer.from('mine'), null)

@@ -23,7 +23,7 @@ it('runs one job at a time, and leaves no file', async () => {
 
 it('waits for no process that died long ago, and frees it after a failure', async () => {
   const file = join(dir, 'b.lock')
-  writeFileSync(file, 'of a dead one')
+  writeFileSync(file, 'left by a dead process')
   utimesSync(file, 0, 0)
   await expect(withFileLock(file, 5000, () => Promise.reject(new Error('no')))).rejects.toThrow('no')
   expect(await withFileLock(file, 5000, async () => 'done')).toBe('done')

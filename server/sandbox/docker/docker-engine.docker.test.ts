@@ -119,7 +119,7 @@ time.sleep(332)`
     await engine.remove(id)
   })
 
-  it('is lost too where the engine forgets to end its stream', async () => {
+  it('is also lost if the engine forgets to end its stream', async () => {
     const forgetful = createServer((client) => {
       const upstream = connect('/var/run/docker.sock')
       client.pipe(upstream)
@@ -147,7 +147,7 @@ time.sleep(332)`
     forgetful.close()
   })
 
-  it('is resumed only where something was left', async () => {
+  it('is resumed only if the container still has its files', async () => {
     const { id, connection } = await sandboxes.open(4)
     await connection.close()
     const resumed = await engine.connect(id, 5, { resume: true })
@@ -196,7 +196,7 @@ describe('a failure', () => {
     expect(performance.now() - started).toBeLessThan(10_000)
   })
 
-  it('has an end when the engine accepts but never answers', async () => {
+  it('ends when the engine accepts a call but never answers', async () => {
     const socketPath = join(tmpdir(), `silent-engine-${process.pid}.sock`)
     const silent = createServer((socket) => socket.resume()).listen(socketPath)
     const other = createDockerEngine({ limits: LIMITS, logger: silentLogger, docker: new Dockerode({ socketPath }) })

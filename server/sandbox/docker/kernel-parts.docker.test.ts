@@ -186,7 +186,7 @@ print(made, flush=True)'`
     await engine.remove(id)
   })
 
-  it('that is taken is left alone, and none left is said', async () => {
+  it('that is taken is left alone, and it is reported when none is left', async () => {
     const { id, connection } = await sandboxes.open()
     const uid = Number((await run(connection, 'id -u')).stdout)
     const crowded = createDockerEngine({

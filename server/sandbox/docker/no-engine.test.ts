@@ -9,7 +9,7 @@ const docker = new Dockerode({ socketPath: '/nonexistent/docker.sock' })
 const limits = sandboxLimits(loadSettings({ env: {} }))
 const sentence = /^The container engine does not answer: start Docker/
 
-it('is said as such, also by what makes the image; and no container is said to be left behind', async () => {
+it('is reported as such, also while the image is built; and no container is reported as left behind', async () => {
   const lines: string[] = []
   const logger = pino({}, { write: (line: string) => void lines.push(line) })
   const images = { name: async () => 'x', exists: async () => true, ensure: async () => 'x' }

@@ -50,7 +50,7 @@ function create({ by = docker, name, body }: Creation): Promise<Dockerode.Contai
   return by.createContainer(request)
 }
 
-it('sessions work through it as they do without: start, call, pause, end', async () => {
+it('sessions work through it as they do without it: start, call, pause, end', async () => {
   const id = `test-${randomUUID()}`
   expect(await core.sh(id, 'echo through; id -u')).toMatch(/through\n20\d{3}/)
   const [container = ''] = await core.containers()
@@ -102,7 +102,7 @@ it('starts no container with a mount in the body, as old versions of the API all
   }
 })
 
-it('tells of an image what a sandbox needs to know, and nothing of its environment', async () => {
+it('shows of an image what a sandbox needs to know, and nothing of its environment', async () => {
   const image = (await core.engine.ensureImage()) ?? ''
   const { Id, Config } = await direct.getImage(image).inspect()
   const seen = await docker.getImage(image).inspect()

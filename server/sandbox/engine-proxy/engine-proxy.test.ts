@@ -177,13 +177,13 @@ it('refuses a call if the engine gives no usable answer about its container', as
 it.each([
   ['POST /v1.41/containers/ours/stop?t=3', `POST /v1.41/containers/${OURS}/stop?t=3 `],
   ['DELETE /containers/ours?force=1', `DELETE /containers/${OURS}?force=1 `]
-])('asks the engine for the container that was looked at, by its full id (%s)', async (ask, asked) => {
+])('names the container that was checked to the engine by its full id (%s)', async (ask, asked) => {
   await raw(`${ask} HTTP/1.1\r\nHost: x\r\n\r\n`, { after: /so it is/, more: '' })
   expect(seen).toEqual([asked])
 })
 
 it.each(['', 'Connection: Upgrade\r\nUpgrade: tcp\r\n'])(
-  'asks nothing about what is not there (%j)',
+  'makes no call about something that does not exist (%j)',
   async (upgrade) => {
     for (const path of ['/containers/none/attach', `/exec/${'0'.repeat(64)}/start`]) {
       const answer = await raw(`POST ${path} HTTP/1.1\r\nHost: x\r\n${upgrade}Content-Length: 0\r\n\r\n`, {

@@ -51,7 +51,7 @@ describe('spare pods', () => {
     expect(new Set(ids).size).toBe(100)
     for (const { engine } of instances) await engine.close()
     const used = test.cluster.pods(NAMESPACE).filter(({ metadata }) => metadata.labels[LABEL.state] === STATE.used)
-    // None is taken without being given to someone.
+    // No pod is taken without being given to someone.
     expect(used.map(({ metadata }) => `${metadata.name}@${metadata.uid}`).sort()).toEqual([...ids].sort())
     const listed = await Promise.all(instances.map(({ engine, owner }) => engine.list(owner.deployment)))
     expect(listed[0]).toHaveLength(100)

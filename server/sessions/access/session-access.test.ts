@@ -74,7 +74,7 @@ describe('a session', () => {
     expect(opened.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
   })
 
-  it('that is not there is refused like one of somebody else', async () => {
+  it('that does not exist is refused like one of somebody else', async () => {
     await access.open('s1', { owner: 'me' })
     const refusal = (id: string) => access.check(id, { owner: 'you' }).catch((error: Error) => error.message)
     expect(await refusal('absent')).toBe(await refusal('s1'))

@@ -41,7 +41,7 @@ it.each([
 ])('leaves %s as it is', async (_, part) => expect(await keep(part)).toEqual([part]))
 
 // Checked: if other parts are kept as they are, the name is in the log.
-it('lets no tool name what is stored for others', async () => {
+it('lets no tool refer to what is stored for others', async () => {
   const id = await contents.putContent('s', image)
   const forged = { type: 'image', mimeType: 'image/png', file: { id, mediaType: 'image/png', size: 1 } }
   expect(await keep(forged)).toEqual([{ type: 'image', mimeType: 'image/png' }])

@@ -80,7 +80,7 @@ describe('a card', () => {
     expect(runs).toMatchObject([{ expected: { path: FILE.path, is: 'file' }, times: 1 }])
   })
 
-  it('is there without a sandbox too, and then a write may not replace anything', async () => {
+  it('is shown without a sandbox too, and then a write may not replace anything', async () => {
     const target = { path: '/workspace/b/c', is: 'unchecked' } as const
     const failing = { resolve: () => Promise.reject(new AppError('unavailable', 'engine_unavailable', 'none')) }
     const runs: ToolCall[] = []
@@ -95,7 +95,7 @@ describe('a card', () => {
     expect(runs).toEqual([])
   })
 
-  it('has no target where no human is asked, and none for a call without a path', async () => {
+  it('has no target if nobody is asked, and none for a call without a path', async () => {
     const { card, runs, done } = await asking({ path: 'a' }, { policy: () => 'allow' })
     expect(card.target).toBeUndefined()
     await done()
@@ -108,7 +108,7 @@ describe('a card', () => {
 
 describe('a path that leads elsewhere when the call runs', () => {
   // Checked: if no target is sent with the call, the file is overwritten.
-  it('stops it, and the human is asked again with what is there now', async () => {
+  it('stops it, and the person is asked again with what is there now', async () => {
     const { chat, place, runs, card, decide, again, done } = await asking({ path: 'a.txt', content: 'x' })
     place.target = FILE
     await decide({ hash: card.hash })
@@ -143,7 +143,7 @@ describe('a path that leads elsewhere when the call runs', () => {
     expect(runs).toMatchObject([{ expected: { path: FILE.path, is: 'file', hash: 'c'.repeat(64) }, times: 2 }])
   })
 
-  it('is none for what is only added to a file', async () => {
+  it('the content of the file does not count for an append', async () => {
     const args = { path: 'a.txt', content: 'x', append: true }
     const { runs, decide, done } = await asking(args, { target: { ...FILE, hash: 'a'.repeat(64) } })
     await decide({})
@@ -163,7 +163,7 @@ describe('a path that leads elsewhere when the call runs', () => {
     expect((await chat?.until('tool:result'))?.data).toMatchObject({ isError: true })
   })
 
-  it('does not matter for a file that is only read, unless it is another one', async () => {
+  it('does not matter for a file that is only read, unless the path leads to another file', async () => {
     const { place, runs, decide, done } = await asking({ path: 'a.txt' }, { tool: 'read_file' })
     place.target = FILE
     await decide({})
@@ -173,7 +173,7 @@ describe('a path that leads elsewhere when the call runs', () => {
 })
 
 describe('an edit', () => {
-  it('is bound to what it was shown, and to nothing older', async () => {
+  it('is bound to the target that was shown with it, and to none before', async () => {
     const { chat, place, runs, decide, again, done } = await asking({ path: 'a.txt', content: 'x' })
     const args = { path: 'link/b', content: 'x' }
     const shown: PathTarget = { path: '/workspace/real/b', is: 'new', throughLink: true }
@@ -190,7 +190,7 @@ describe('an edit', () => {
     })
   })
 
-  it('of a path that nobody looked at replaces nothing; of the content alone, what the card said', async () => {
+  it('of a path that nobody resolved replaces nothing; an edit of the content alone replaces what the card showed', async () => {
     const other = await asking({ path: 'a.txt', content: 'x' }, { target: FILE })
     await other.decide({ args: { path: 'a.txt', content: 'y' } })
     await other.done()

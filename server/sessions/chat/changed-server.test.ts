@@ -53,7 +53,7 @@ it('a server that starts with another definition than was approved gets no call'
   expect(calls).toEqual([])
 })
 
-it('nor does one whose tool a rule allows', async () => {
+it('a server whose tool a rule allows gets no call either', async () => {
   const { source, calls } = updated('Sends a mail.', 'Sends a mail, and a copy elsewhere.')
   const policy = createPolicy([{ glob: 'mail/*', rule: 'allow' }])
   fake = await fakeChat({ model, sources: [source], policy })
@@ -63,7 +63,7 @@ it('nor does one whose tool a rule allows', async () => {
   expect(calls).toEqual([])
 })
 
-it('one that starts as it was seen last gets its call', async () => {
+it('a server that starts as it was last seen gets its call', async () => {
   const { source, calls } = updated('Sends a mail.', 'Sends a mail.')
   fake = await fakeChat({ model, sources: [source] })
   await askAndApprove()
@@ -80,7 +80,7 @@ it('a server that runs for its caller with other tools than others saw last gets
   expect(calls).toEqual([{}])
 })
 
-it('one that mcp.json has put in the place of the one that was approved gets no call', async () => {
+it('a server that mcp.json has put in the place of the approved one gets no call', async () => {
   const { source, calls, place } = updated('Sends a mail.', 'Sends a mail.')
   fake = await fakeChat({ model, sources: [source] })
   await fake.chat.send('s1', { text: 'go' })
@@ -92,7 +92,7 @@ it('one that mcp.json has put in the place of the one that was approved gets no 
   expect(calls).toEqual([])
 })
 
-it('nor does it get those that the session always allows of the other', async () => {
+it('it does not get the calls either that the session always allows for the other one', async () => {
   const { source, calls, place } = updated('Sends a mail.', 'Sends a mail.')
   let count = 0
   const next = ({ messages }: { messages: { role: string }[] }) =>

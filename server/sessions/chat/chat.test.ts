@@ -14,7 +14,7 @@ const open = async (options: FakeChatOptions = {}) => {
 }
 afterEach(() => fake.close())
 
-/** A server with one tool, whose description can be changed behind the human's back. */
+/** A server with one tool, whose description can be changed without telling the person. */
 function mail(): ToolSource & { description: string; calls: unknown[] } {
   const source = {
     server: 'mail',

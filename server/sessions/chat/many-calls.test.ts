@@ -38,7 +38,7 @@ it('an approved call waits its turn when many of one step are approved: at most 
   expect(most).toBe(8)
 })
 
-it('an approved call whose time had not come when the turn was stopped is told of as not run', async () => {
+it('an approved call that had not started when the turn was stopped is reported as not run', async () => {
   const stalls: ToolSource['call'] = ({ signal }) =>
     new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
   const { chat, until, log } = await open(stalls)

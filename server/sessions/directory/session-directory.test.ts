@@ -65,7 +65,7 @@ const listed = async (owner: string) => (await directory.list(owner, { limit: 10
 
 describe('sessions that nobody looks at', () => {
   // Checked: if every read leaves a chat open, the janitor's notice keeps the conversation of each recycled session in memory.
-  it('are not kept in memory for having been asked about', async () => {
+  it('are not kept in memory just because someone asked about them', async () => {
     await fake.chat.notice('session-1', 'sandbox_recycled', 'gone')
     expect(await directory.state('session-1')).toMatchObject({ sandbox: 'none' })
     await directory.summary('session-2')
@@ -73,7 +73,7 @@ describe('sessions that nobody looks at', () => {
     expect(fake.chat.openCount).toBe(0)
   })
 
-  it('nor for a question that comes after the tab has gone', async () => {
+  it('are not kept in memory for a query that comes after the tab is gone', async () => {
     const detach = fake.chat.attach('session-1')
     expect(fake.chat.openCount).toBe(1)
     const late = fake.chat.transcript('session-1')
@@ -315,7 +315,7 @@ describe('a session that its owner deletes', () => {
 })
 
 describe('after the store was emptied', () => {
-  it('gives up the sandboxes of sessions that have no owner any more, with and without a tab, and no others', async () => {
+  it('gives up the sandboxes of sessions that no longer have an owner, with and without a tab, and no others', async () => {
     const lost: string[] = []
     feed.subscribe({ lost: (sessionId) => void lost.push(sessionId) })
     const detach = fake.chat.attach('session-2')

@@ -84,7 +84,7 @@ it('holds of old calls only the beginning, whatever a conversation weighs', asyn
 })
 
 // Seen to fail: the beginning of a result was a part of its string, which kept all of it.
-it('lets go of the results that it does not hold', async () => {
+it('frees the memory of results that it has shortened', async () => {
   setFlagsFromString('--expose-gc')
   const gc: () => void = runInNewContext('gc')
   const RESULTS = 120

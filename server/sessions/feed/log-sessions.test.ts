@@ -35,7 +35,7 @@ it('reports a call that an earlier instance did not finish, and no call that ran
   expect(interrupted).toEqual(['s1 c2'])
 })
 
-it('tells why a session is gone', () => {
+it('says why a session is gone', () => {
   const { feed, written } = open()
   feed.lost('s1')
   feed.gone('s2')

@@ -92,7 +92,7 @@ describe('retention', () => {
   })
 
   // Checked: if the record is removed first, a removal that fails half-way leaves the log and the ownership for ever.
-  it('comes back to what it could not remove, and is kept from no other session by it', async () => {
+  it('tries again what it could not remove, and goes on with other sessions meanwhile', async () => {
     const manager = await fake.start('one', { retentionMs: 1 })
     const ids = ['a', 'b', 'c']
     for (const id of ids) {
@@ -133,7 +133,7 @@ describe('containers that no session is bound to', () => {
     expect([...fake.engine.containers.keys()]).toEqual([live])
   })
 
-  it('all stay for a while after the store was emptied: it proves nothing then', async () => {
+  it('all stay for a while after the store was emptied, because it proves nothing then', async () => {
     const manager = await fake.start('one', { ...one, orphanGraceMs: 3_600_000 })
     const deployment = await fake.store.sessions.deploymentId()
     await fake.store.sessions.signOff('ended')

@@ -27,7 +27,7 @@ describe('SessionManager', () => {
   const notices = async () =>
     (await store.events.read('s')).filter(({ type }) => type === 'session:notice').map(({ data }) => data.code)
 
-  it('ends a sandbox in which someone spoke for its server, tells so, and goes on with the files', async () => {
+  it('ends a sandbox in which a process imitated its server, says so, and continues with the files', async () => {
     const manager = await start('one')
     const before = await containerOf(manager)
     engine.containers.get(before)!.tampered = true
@@ -49,7 +49,7 @@ describe('SessionManager', () => {
     await expect.poll(activeAt).toBeGreaterThan(before)
   })
 
-  it('keeps what a call has written that was stopped before it ended', async () => {
+  it('keeps the output of a call that was stopped before it ended', async () => {
     const manager = await start('one')
     const container = engine.containers.get(await containerOf(manager))!
     vi.spyOn(container.connection!, 'callTool').mockImplementationOnce(async () => {
@@ -68,7 +68,7 @@ describe('SessionManager', () => {
     expect(engine.containers.get(await containerOf(manager))!.files.get('a')).toBe('half of it')
   })
 
-  it('a call in a sandbox that can not be ended for that has succeeded all the same', async () => {
+  it('if such a sandbox can not be ended, the call has succeeded all the same', async () => {
     const manager = await start('one')
     engine.containers.get(await containerOf(manager))!.tampered = true
     vi.spyOn(engine, 'remove').mockRejectedValueOnce(new AppError('unavailable', 'engine_unavailable', 'away'))
@@ -77,7 +77,7 @@ describe('SessionManager', () => {
     expect(results).toMatchObject([{ data: { isError: false } }])
   })
 
-  it('gives a session that another instance works in to nobody else until that is done', async () => {
+  it('gives a session to no other instance until the one that works in it is done', async () => {
     const [one, two] = [await start('one'), await start('two')]
     const done = Promise.withResolvers<void>()
     const entered = Promise.withResolvers<void>()
@@ -97,7 +97,7 @@ describe('SessionManager', () => {
     expect(engine.containers.size).toBe(1)
   })
 
-  it('gives out no sandbox into which the files do not fit: they would be written anew over those that are saved', async () => {
+  it('gives out no sandbox into which the files do not fit: their incomplete copy would replace the saved files', async () => {
     const manager = await start('one')
     await write(manager, 'x')
     await engine.remove(await containerOf(manager))
@@ -123,7 +123,7 @@ describe('SessionManager', () => {
     expect(results.map(({ data }) => [data.callId, data.outcome])).toEqual([['c1', 'unknown']])
   })
 
-  it('keeps a session that was entered while the janitor was at it', async () => {
+  it('keeps a session that was entered while the janitor was recycling it', async () => {
     const manager = await start('one', { idleMs: 0 })
     const container = engine.containers.get(await containerOf(manager))
     const [began, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -197,7 +197,7 @@ describe('SessionManager', () => {
   })
 
   // Seen before: an approved call failed and told the model to try again in a minute.
-  it('keeps an approved call until the image is built; whoever stops it does not wait', async () => {
+  it('holds an approved call until the image is built; stopping the call does not wait for that', async () => {
     const { promise, resolve: finish } = Promise.withResolvers<void>()
     engine.build = promise
     const waits = vi.spyOn(engine, 'waitForBuild')
@@ -227,7 +227,7 @@ describe('SessionManager', () => {
     expect(engine.containers.size).toBe(0)
   })
 
-  it('labels also those containers that are made before its start is complete: else nobody would ever find them', async () => {
+  it('labels containers that are created before its start is complete too, or nobody would ever find them', async () => {
     const manager = create('one', { warmPoolSize: 1 })
     manager.pool.fill()
     await vi.waitFor(() => expect(manager.pool.ready).toBe(1))
@@ -235,7 +235,7 @@ describe('SessionManager', () => {
     expect([...engine.containers.values()].map(({ owner }) => owner)).toEqual([{ deployment, instance: 'one' }])
   })
 
-  it('removes also what is still in the making when it stops, without waiting for it', async () => {
+  it('removes containers that are still being created when it stops, without waiting for them', async () => {
     const { promise: slow, reject } = Promise.withResolvers<never>()
     vi.spyOn(engine, 'connect').mockReturnValue(slow)
     const manager = await start('one', { warmPoolSize: 1 })
@@ -247,7 +247,7 @@ describe('SessionManager', () => {
     expect(engine.containers.size).toBe(0)
   })
 
-  it('waits at its stop for a sandbox that a session is being given, and removes it; none is begun after that', async () => {
+  it('when it stops, waits for a sandbox that a session is just getting, and removes it; none is begun after that', async () => {
     const manager = await start('one')
     const { promise: created, resolve: create } = Promise.withResolvers<void>()
     const made = engine.create.bind(engine)
@@ -280,7 +280,7 @@ describe('SessionManager', () => {
     expect(JSON.stringify(await read(await start('third')))).toContain('x')
   })
 
-  it('takes nothing from an instance that goes on when it stops', async () => {
+  it('takes nothing from an instance that keeps running when it stops', async () => {
     const other = await start('other')
     const containerId = await containerOf(other)
     await store.sessions.release('s', (await store.sessions.get('s'))?.epoch ?? -1)
@@ -297,7 +297,7 @@ describe('SessionManager', () => {
     expect(engine.containers.has(ids[0]!)).toBe(false)
   })
 
-  it('removes what is past its retention, with files and log, and nothing else', async () => {
+  it('removes expired sessions with files and log, and nothing else', async () => {
     const manager = await start('one', { idleMs: 0, retentionMs: 1 })
     await write(manager, 'old')
     await vi.waitFor(async () =>

@@ -69,7 +69,7 @@ async function* says(text: string): AsyncIterable<StepEvent> {
   yield said(text)
 }
 
-it('an instance that looks on while another works does not take the session when that one is done', async () => {
+it('an instance that watches while another works does not take the session when that one is done', async () => {
   const { sessions: store, events } = fake.store
   const talking = Promise.withResolvers<void>()
   const onA = chatOn(await fake.start('a'), {

@@ -70,7 +70,7 @@ describe('keeping files', () => {
     await checkpoint.close()
   })
 
-  it('refuses a commit whose content was never handed over and keeps the state before', async () => {
+  it('refuses a commit whose content was never added, and keeps the state before', async () => {
     const checkpoint = await fixture.store.open('s', 1)
     await put(checkpoint, { a: '1' })
     const entry = fileEntry('b', Buffer.from('2'))
@@ -97,7 +97,7 @@ describe('keeping files', () => {
     await checkpoint.close()
   })
 
-  it('holds a content as long as one entry has it, and no longer', async () => {
+  it('keeps a content as long as an entry has it, and no longer', async () => {
     const checkpoint = await fixture.store.open('s', 1)
     const hash = sha256(Buffer.from('same'))
     await put(checkpoint, { a: 'same', b: 'same' })
@@ -109,7 +109,7 @@ describe('keeping files', () => {
     await checkpoint.close()
   })
 
-  it('leaves nothing behind of an open without a commit, and refuses use after close', async () => {
+  it('leaves nothing behind when a session is opened without a commit, and refuses use after close', async () => {
     await (await fixture.store.open('s', 1)).close()
     expect(readdirSync(fixture.dir)).toEqual([])
     const first = await fixture.store.open('s', 1)
@@ -165,7 +165,7 @@ describe('keeping files', () => {
 })
 
 describe('removal', () => {
-  it('removes a session and nothing else, and does not mind when there is none', async () => {
+  it('removes a session and nothing else, and does nothing if there is none', async () => {
     for (const id of ['s', 't']) {
       const checkpoint = await fixture.store.open(id, 1)
       await put(checkpoint, { id })
@@ -178,7 +178,7 @@ describe('removal', () => {
     expect(readdirSync(fixture.dir)).toHaveLength(1)
   })
 
-  it('prunes what was neither committed to nor opened for long, and leftovers of a removal', async () => {
+  it('prunes sessions that were neither opened nor committed to for long, and leftovers of a removal', async () => {
     expect(await fixture.storeOf(1, join(fixture.dir, 'none')).prune(1)).toBe(0)
     for (const id of ['old', 'opened', 'committed']) {
       const checkpoint = await fixture.store.open(id, 1)

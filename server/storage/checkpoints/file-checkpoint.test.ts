@@ -58,7 +58,7 @@ describe('bounds', () => {
     expect(Object.keys(await fixture.filesAt(2))).toEqual(['b'])
   })
 
-  it('bounds what is handed over without a commit, in one stream or many', async () => {
+  it('limits content that is added without a commit, in one stream or many', async () => {
     const store = fixture.storeOf(MB)
     const checkpoint = await store.open('s', 1)
     async function* endless(): AsyncIterable<Uint8Array> {
@@ -142,7 +142,7 @@ describe('compaction', () => {
     expect(await fixture.filesAt(2)).toEqual({ a: '599' })
   })
 
-  it('goes on giving content that is being read while it is moved', async () => {
+  it('can still read content while it is moved', async () => {
     const checkpoint = await fixture.store.open('s', 1)
     const content = randomBytes(800_000)
     await put(checkpoint, { keep: content })

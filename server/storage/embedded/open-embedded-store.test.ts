@@ -120,7 +120,7 @@ describe('embedded store on disk', () => {
     await store.close()
   })
 
-  it('has every acknowledged event after kill -9 of the writer', async () => {
+  it('has every acknowledged event after a kill -9 of the writer', async () => {
     // The writer waits until its word is out: when the pipe is full, Node would keep the words in memory and write on.
     const { child, output } = run(`${opening()}
       process.stdin.resume().on('end', () => process.exit())

@@ -33,7 +33,7 @@ describe('a service that misbehaves', () => {
     service.fault = () => faults.shift()
   }
 
-  it.each<Fault>(['lost', 'cut', 'busy', 'slow', 'skewed'])('gets over %s', async (fault) => {
+  it.each<Fault>(['lost', 'cut', 'busy', 'slow', 'skewed'])('survives %s', async (fault) => {
     faultsOnce(fault, fault)
     await store.put('a', contentOf(Buffer.from('1')))
     faultsOnce(fault)
@@ -96,7 +96,7 @@ describe('a service that misbehaves', () => {
     expect(most).toBeLessThanOrEqual(8)
   })
 
-  it("tells the service's clock", async () => {
+  it("knows the service's clock", async () => {
     service.skewMs = 3 * 3_600_000
     faultsOnce('skewed')
     await store.put('a', contentOf(Buffer.from('1')))

@@ -39,7 +39,7 @@ async function instance(url: string, options: { keepMs?: number; deployment?: st
   return { io: server, heard }
 }
 
-/** A way to Redis that can lose what it carries without a word, on the connections that it has. */
+/** A proxy to Redis that can silently drop everything on its open connections. */
 async function leakyWay(url: string): Promise<{ url: string; lose(): void }> {
   const { hostname, port, pathname } = new URL(url)
   const lost = new Set<Socket>()
@@ -81,7 +81,7 @@ describe('the live channel', () => {
     expect(other.heard).toEqual(['mine'])
   })
 
-  it('is heard and hears again after its connections died without a word', async () => {
+  it('sends and receives again after its connections died silently', async () => {
     const url = await testRedisUrl()
     const way = await leakyWay(url)
     const a = await instance(way.url)
@@ -102,7 +102,7 @@ describe('the live channel', () => {
     await reach(b.io, a, 'from b again')
   })
 
-  it('gives back what it no longer needs, so that a Redis full of it goes on', async () => {
+  it('deletes what it no longer needs, so that a Redis that is full of it works again', async () => {
     const full = await ownRedis({ args: ['--maxmemory', '30mb', '--maxmemory-policy', 'noeviction'] })
     closers.push(() => full.kill())
     const redis = new Redis(full.url)

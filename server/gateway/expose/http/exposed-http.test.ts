@@ -35,54 +35,51 @@ it.each(['legacy', 'auto'] as const)('records each call under the name of its ow
 })
 
 // No tool is called by these, and yet they read what the server has.
-it.each(['all', 'only'] as const)(
-  'puts reads on record, and refuses them where everything is denied (%s)',
-  async (mode) => {
-    const rows: string[] = []
-    const audit: Audit = {
-      ...noAudit,
-      begin({ server, tool }) {
-        rows.push(`${server} ${tool}`)
-        return openCall(({ outcome, code }) => void rows.push([tool, outcome, ...(code ? [code] : [])].join(' ')))
-      }
-    }
-    const servers = { a: real('server-everything') }
-    const only = mode === 'only' ? 'a' : undefined
-    const uri = 'demo://resource/dynamic/text/1'
-    const ref = { type: 'ref/prompt' as const, name: only ? 'completable-prompt' : 'a__completable-prompt' }
-    for (const rule of ['allow', 'deny'] as const) {
-      rows.length = 0
-      const served = await serveExposed(servers, only, { audit, policy: createPolicy([{ glob: 'a/*', rule }]) })
-      const client = new Client({ name: 'ann', version: '1' })
-      try {
-        await client.connect(new StreamableHTTPClientTransport(served.url))
-        const asked = [
-          () => client.readResource({ uri }),
-          () => client.getPrompt({ name: ref.name, arguments: { department: 'Sales', name: 'Eve' } }),
-          () => client.complete({ ref, argument: { name: 'department', value: 'S' } }),
-          () => client.subscribeResource({ uri })
-        ]
-        const methods = ['resources/read', 'prompts/get', 'completion/complete', 'resources/subscribe']
-        const isOpen = rule === 'allow'
-        expect((await client.listResources()).resources.length > 0).toBe(isOpen)
-        expect((await client.listPrompts()).prompts.length > 0).toBe(isOpen)
-        for (const ask of asked) {
-          if (isOpen) await ask()
-          else await expect(ask()).rejects.toMatchObject({ data: { code: 'denied_by_policy' } })
-        }
-        const end = isOpen ? 'ok' : 'refused denied_by_policy'
-        expect(rows).toEqual(methods.flatMap((method) => [`a ${method}`, `${method} ${end}`]))
-      } finally {
-        await client.close()
-        await served.close()
-      }
+it.each(['all', 'only'] as const)('records reads, and refuses them where everything is denied (%s)', async (mode) => {
+  const rows: string[] = []
+  const audit: Audit = {
+    ...noAudit,
+    begin({ server, tool }) {
+      rows.push(`${server} ${tool}`)
+      return openCall(({ outcome, code }) => void rows.push([tool, outcome, ...(code ? [code] : [])].join(' ')))
     }
   }
-)
+  const servers = { a: real('server-everything') }
+  const only = mode === 'only' ? 'a' : undefined
+  const uri = 'demo://resource/dynamic/text/1'
+  const ref = { type: 'ref/prompt' as const, name: only ? 'completable-prompt' : 'a__completable-prompt' }
+  for (const rule of ['allow', 'deny'] as const) {
+    rows.length = 0
+    const served = await serveExposed(servers, only, { audit, policy: createPolicy([{ glob: 'a/*', rule }]) })
+    const client = new Client({ name: 'ann', version: '1' })
+    try {
+      await client.connect(new StreamableHTTPClientTransport(served.url))
+      const asked = [
+        () => client.readResource({ uri }),
+        () => client.getPrompt({ name: ref.name, arguments: { department: 'Sales', name: 'Eve' } }),
+        () => client.complete({ ref, argument: { name: 'department', value: 'S' } }),
+        () => client.subscribeResource({ uri })
+      ]
+      const methods = ['resources/read', 'prompts/get', 'completion/complete', 'resources/subscribe']
+      const isOpen = rule === 'allow'
+      expect((await client.listResources()).resources.length > 0).toBe(isOpen)
+      expect((await client.listPrompts()).prompts.length > 0).toBe(isOpen)
+      for (const ask of asked) {
+        if (isOpen) await ask()
+        else await expect(ask()).rejects.toMatchObject({ data: { code: 'denied_by_policy' } })
+      }
+      const end = isOpen ? 'ok' : 'refused denied_by_policy'
+      expect(rows).toEqual(methods.flatMap((method) => [`a ${method}`, `${method} ${end}`]))
+    } finally {
+      await client.close()
+      await served.close()
+    }
+  }
+})
 
 // The question is one round of the call, the progress belongs to the next.
 it.each(['legacy', 'auto'] as const)(
-  'goes by the rules as they are after the yes, and reports progress then (%s)',
+  'applies the rules as they are after the approval, and reports progress then (%s)',
   async (mode) => {
     const rule: { now: ApprovalRule; next: ApprovalRule } = { now: 'ask', next: 'ask' }
     const served = await serveExposed({ a: real('server-everything') }, 'a', { policy: () => rule.now })
@@ -139,7 +136,7 @@ it('watches resources for a subscription stream until it ends, and for a refused
     const streams = await Promise.all([listen({}), listen({})])
     expect(busy()).toBe(1)
     for (const { body } of streams) await body?.cancel()
-    await eventually('the server to be let go', () => busy() === 0)
+    await eventually('the server to stop', () => busy() === 0)
   } finally {
     await served.close()
   }
