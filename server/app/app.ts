@@ -289,9 +289,9 @@ function openPrograms(
   if (settings.CHAT_CODE !== 'true') return undefined
   const realms = new Lazy(() => openRealms(settings, logger, environment, sessions.reserveRealm))
   return {
-    async openRealm(sessionId, wish) {
+    async openRealm(sessionId, request) {
       const owner = await access.ownerOf(sessionId)
-      return (await realms.get()).open({ ...wish, owner })
+      return (await realms.get()).open({ ...request, owner })
     },
     lingerMs: 10_000,
     pollMs: 500,

@@ -209,7 +209,7 @@ async function openCode(settings: Settings, logger: Logger, options: LoadOptions
     events,
     keyValues,
     inbox,
-    openRealm: (wish) => realms.open(wish),
+    openRealm: (request) => realms.open(request),
     limits: settings,
     logger
   })

@@ -2,8 +2,7 @@
  * The runs of programs: starts them, lets their owner poll and cancel them, and continues them after an answer or a crash. Owns who
  * drives a run; an attempt drives it in one realm. Invariant: a run that waits for a person costs nothing but its log.
  */
-import { createHash, randomInt, randomUUID } from 'node:crypto'
-import { CODE_LIMITS } from '../../workspace-server/code/code-protocol.ts'
+import { randomUUID } from 'node:crypto'
 import { AppError } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import { wireError } from '../lib/web/wire-error.ts'
@@ -11,9 +10,10 @@ import type { ApprovalInbox } from '../policy/approval-inbox.ts'
 import type { EventLog } from '../storage/event-log.ts'
 import type { KeyValueStore } from '../storage/key-value-store.ts'
 import type { RealmProcess } from './code-channel.ts'
+import { driveRun } from './drive-run.ts'
+import { newProgram } from './new-program.ts'
 import type { ProgramCalls } from './program-call.ts'
-import type { RealmWish } from './realm-queue.ts'
-import { type AttemptEnd, RunAttempt } from './run-attempt.ts'
+import type { RealmRequest } from './realm-queue.ts'
 import { RunIndex } from './run-index.ts'
 import { RunLog, type RunState, unknownRun } from './run-log.ts'
 import { type RunLimits, RunQuota } from './run-quota.ts'
@@ -23,20 +23,20 @@ export interface CodeRunsOptions {
   events: EventLog
   keyValues: KeyValueStore
   inbox: ApprovalInbox
-  openRealm(wish: RealmWish): Promise<RealmProcess>
+  openRealm(request: RealmRequest): Promise<RealmProcess>
   /** The settings that limit the size of conversations. */
   limits: RunLimits
   logger: Logger
   times?: Partial<RunTimes>
 }
 
-const MAX_ATTEMPTS = 3
 /** The most runs that one owner can have open. */
 const MAX_RUNS = 20
 
 export interface NewRun {
   code: string
-  timeoutMs: number
+  /** Unchecked; undefined means the default. */
+  timeoutMs?: unknown
   owner: string
   calls: ProgramCalls
 }
@@ -84,14 +84,11 @@ export class CodeRuns {
   }
 
   async start({ code, timeoutMs, owner, calls }: NewRun): Promise<string> {
-    if (code.length > CODE_LIMITS.codeChars)
-      throw new AppError('invalid', 'invalid_request', `A program has at most ${CODE_LIMITS.codeChars} characters.`)
+    const program = newProgram({ code, timeoutMs })
     await this.#sweep(owner)
     await this.#quota.checkStart(owner)
     const now = Date.now()
     const runId = randomUUID()
-    const hash = createHash('sha256').update(code).digest('hex')
-    const program = { code, hash, seed: randomInt(2 ** 32), startedAt: now, timeoutMs }
     const log = await RunLog.create(this.#quota.limited(runId, owner), runId, program)
     const expiresAt = now + this.#times.expireMs
     const lease = { holder: this.#instance, leaseUntil: now + this.#times.leaseMs }
@@ -225,35 +222,26 @@ export class CodeRuns {
     const { inbox, logger } = this.#options
     const openRealm = (signal: AbortSignal) => this.#openRealm(run, signal)
     const { lingerMs, pollMs } = this.#times
-    for (let attempt = 1; ; attempt++) {
-      const end: AttemptEnd = await new RunAttempt({
-        ...{ log: run.log, openRealm, calls, inbox, lingerMs, pollMs, expiresAt: run.expiresAt, logger },
-        onReleased: (realm) => this.#release(realm),
-        onProgress: (text) => {
-          for (const listener of run.onProgress) listener(text)
-        },
-        onWaiting: (isWaiting) => {
-          run.isWaiting = isWaiting
-          if (isWaiting) for (const listener of run.listeners) listener()
-        }
-      }).run(run.stop.signal)
-      if (end === 'realm_lost' && attempt < MAX_ATTEMPTS) continue
-      if (end === 'realm_lost')
-        await run.log.end({
-          ok: false,
-          code: 'code_realm_ended',
-          message: 'The sandbox of the program ended again and again.'
-        })
-      if (end === 'waiting') {
-        await this.#index.change(run.log.runId, () => ({ status: 'waiting', leaseUntil: 0 }))
-        this.#watch(run.log.runId, calls)
-      } else if (end === 'ended' || end === 'realm_lost') await this.#over(run.log)
-      else
-        await this.#index.change(run.log.runId, ({ holder }) =>
-          holder === this.#instance ? { leaseUntil: 0 } : undefined
-        )
-      return
+    const options = {
+      ...{ log: run.log, openRealm, calls, inbox, lingerMs, pollMs, expiresAt: run.expiresAt, logger },
+      onReleased: (realm: RealmProcess) => this.#release(realm),
+      onProgress: (text: string) => {
+        for (const listener of run.onProgress) listener(text)
+      },
+      onWaiting: (isWaiting: boolean) => {
+        run.isWaiting = isWaiting
+        if (isWaiting) for (const listener of run.listeners) listener()
+      }
     }
+    const end = await driveRun(options, run.stop.signal)
+    if (end === 'waiting') {
+      await this.#index.change(run.log.runId, () => ({ status: 'waiting', leaseUntil: 0 }))
+      this.#watch(run.log.runId, calls)
+    } else if (end === 'ended') await this.#over(run.log)
+    else
+      await this.#index.change(run.log.runId, ({ holder }) =>
+        holder === this.#instance ? { leaseUntil: 0 } : undefined
+      )
   }
 
   async #openRealm(run: ActiveRun, signal: AbortSignal): Promise<RealmProcess> {

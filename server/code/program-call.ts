@@ -54,3 +54,17 @@ export class ApprovalPending extends Error {
  * later.
  */
 export class LostRun extends Error {}
+
+/** The warning on the card of a call that may have taken effect before. */
+export function unsureWarning(interruptions: number): string {
+  const times = interruptions === 1 ? '' : ` ${interruptions} times`
+  return `This call was under way when the server stopped${times}. Nobody knows whether it took effect. Approve only if it may run again; reject, and the program gets an error.`
+}
+
+const DEFAULT_MATCHES = 5
+const MAX_MATCHES = 20
+
+/** How many tools a program's search returns. */
+export function searchLimit(limit: unknown): number {
+  return Math.min(Math.max(Math.trunc(Number(limit ?? DEFAULT_MATCHES)) || 1, 1), MAX_MATCHES)
+}

@@ -1,5 +1,19 @@
 /** The short page that teaches a model to write programs. Both faces show it; `program-page.test.ts` keeps it true. */
 
+export const MIN_TIMEOUT_MS = 100
+export const MAX_TIMEOUT_MS = 1_800_000
+export const DEFAULT_TIMEOUT_MS = 300_000
+
+export const PROGRAM_PARAMETERS = {
+  code: { type: 'string', description: 'The program, in TypeScript.' },
+  timeoutMs: {
+    type: 'number',
+    minimum: MIN_TIMEOUT_MS,
+    maximum: MAX_TIMEOUT_MS,
+    description: `Default: ${DEFAULT_TIMEOUT_MS}.`
+  }
+}
+
 export const PROGRAM_API = `API: await tools.SERVER.TOOL(args) returns the structured result or the text, and throws a ToolError with code and message; write tools["my-server"]["my-tool"] for other names. await search("words") finds tools as [{server, tool, confidence, description}]; await describe(server, tool) returns a TypeScript signature. progress(text), console.log(…), setTimeout. Top-level await works; the last expression or "return" is the value. Use Promise.all for independent calls. There is no import, fetch, process or file access; time and Math.random are replayed.`
 
 export const PROGRAM_PURPOSE =

@@ -8,7 +8,7 @@ import type { RealmProcess } from './code-channel.ts'
 /** Takes a place and returns how to give it back. Throws `unavailable` if there is none now. */
 export type ReserveRealm = (owner: string) => Promise<() => void>
 
-export interface RealmWish {
+export interface RealmRequest {
   signal: AbortSignal
   owner: string
   /** Called if the program has to wait. */
@@ -33,7 +33,7 @@ export class RealmQueue {
   }
 
   /** Throws the reason if there is no place in time. */
-  async open({ signal, owner, onQueued }: RealmWish, start: () => Promise<RealmProcess>): Promise<RealmProcess> {
+  async open({ signal, owner, onQueued }: RealmRequest, start: () => Promise<RealmProcess>): Promise<RealmProcess> {
     const until = performance.now() + this.#times.waitMs
     let leave: (() => void) | undefined
     for (let isTold = false; leave === undefined; isTold = true) {

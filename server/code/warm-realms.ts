@@ -11,7 +11,7 @@ import type { Logger } from '../lib/logger.ts'
 import { Lazy } from '../lib/waiting/lazy.ts'
 import type { ChildContainers } from '../sandbox/child-port.ts'
 import type { RealmProcess } from './code-channel.ts'
-import { RealmQueue, type RealmWish, type ReserveRealm } from './realm-queue.ts'
+import { RealmQueue, type RealmRequest, type ReserveRealm } from './realm-queue.ts'
 
 const IDLE_MS = 300_000
 
@@ -30,9 +30,9 @@ export class WarmRealms {
   }
 
   /** Waits for a place. Throws an AppError that says what is missing. */
-  open(wish: RealmWish): Promise<RealmProcess> {
-    return this.#queue.open(wish, async () => {
-      const realm = (await this.#takeWarm()) ?? (await this.#start(wish.signal))
+  open(request: RealmRequest): Promise<RealmProcess> {
+    return this.#queue.open(request, async () => {
+      const realm = (await this.#takeWarm()) ?? (await this.#start(request.signal))
       this.#prepare()
       return realm
     })

@@ -10,7 +10,9 @@ import {
   type CallHooks,
   type CallOutcome,
   type ProgramCall,
-  type ProgramCalls
+  type ProgramCalls,
+  searchLimit,
+  unsureWarning
 } from '../../code/program-call.ts'
 import { AppError, isAppError } from '../../lib/errors.ts'
 import { mustNotBeRepeated } from '../../policy/tool-effects.ts'
@@ -24,8 +26,6 @@ import { runTool } from '../execute/run-tool.ts'
 import type { GatewayServices } from '../gateway-services.ts'
 import { checkParams } from '../params/check-params.ts'
 
-const DEFAULT_MATCHES = 5
-const MAX_MATCHES = 20
 const DESCRIPTION_CHARS = 200
 
 export function gatewayCalls(
@@ -90,11 +90,6 @@ async function makeCall(
   )
 }
 
-function unsureWarning(interruptions: number): string {
-  const times = interruptions === 1 ? '' : ` ${interruptions} times`
-  return `This call was under way when the server stopped${times}. Nobody knows whether it took effect. Approve only if it may run again; reject, and the program gets an error.`
-}
-
 function serverNamed(core: GatewayServices, name: string): string {
   const entry = namedLike(core.index.entries(), name)
   if (entry) return entry.name
@@ -119,8 +114,7 @@ async function search(
 ) {
   if (typeof query !== 'string') throw new AppError('invalid', 'invalid_request', 'Give search a text.')
   await discovery.discover(core, context)
-  const wanted = Math.min(Math.max(Math.trunc(Number(limit ?? DEFAULT_MATCHES)) || 1, 1), MAX_MATCHES)
-  const options = { limit: wanted, owner: context.caller.owner }
+  const options = { limit: searchLimit(limit), owner: context.caller.owner }
   const { matches } = await routeRequest(core, query.slice(0, 4000), options, context.signal)
   return matches.map(({ server, tool, confidence, description }) => ({
     ...{ server, tool, confidence: Math.round(confidence * 1000) / 1000 },

@@ -1,5 +1,5 @@
 /** The tool as a client sees it. The description is all that a model must know to write a program; a test runs its example. */
-import { PROGRAM_API, PROGRAM_PURPOSE } from '../../code/program-page.ts'
+import { PROGRAM_API, PROGRAM_PARAMETERS, PROGRAM_PURPOSE } from '../../code/program-page.ts'
 import type { GatewayTool } from '../gateway-services.ts'
 
 const DESCRIPTION = `${PROGRAM_PURPOSE}
@@ -14,8 +14,7 @@ export const RUN_CODE: GatewayTool = {
   inputSchema: {
     type: 'object' as const,
     properties: {
-      code: { type: 'string', description: 'The program, in TypeScript.' },
-      timeoutMs: { type: 'number', minimum: 100, maximum: 1_800_000, description: 'Default: 300000.' },
+      ...PROGRAM_PARAMETERS,
       runId: { type: 'string', description: 'An earlier run that has not ended.' },
       cancel: { type: 'boolean', description: 'With "runId": ends the run.' }
     },

@@ -1,7 +1,8 @@
 /** The tool `run_code`: starts, polls and cancels programs, and forms the answers about them. */
 import type { CodeRuns, RunReport } from '../../code/code-runs.ts'
+import { outcomeOfRun, workOfRun } from '../../code/run-answer.ts'
 import type { RunState } from '../../code/run-log.ts'
-import { headOf, tailOf } from '../../lib/cut-text.ts'
+import { headOf } from '../../lib/cut-text.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { CallContext } from '../asking/tool-request.ts'
 import { Discovery } from '../execute/discovery.ts'
@@ -11,11 +12,6 @@ import { RUN_CODE } from './run-code-definition.ts'
 
 type Args = Record<string, unknown>
 
-const DEFAULT_TIMEOUT_MS = 300_000
-const MAX_TIMEOUT_MS = 1_800_000
-/** Limit for one answer to a client: its model pays for every character. */
-const MAX_VALUE_CHARS = 32_000
-const MAX_LOG_CHARS = 16_000
 const MAX_ARGS_CHARS = 300
 
 export function runCodeTool(): ExtraTool {
@@ -45,21 +41,13 @@ async function runCode(
       'Give "code" to run a program, or "runId" of an earlier run, with "cancel" to end it.'
     )
   }
-  return answer(
-    await report(runs, await runs.start({ code, timeoutMs: readTimeout(timeoutMs), owner: caller.owner, calls }))
-  )
+  return answer(await report(runs, await runs.start({ code, timeoutMs, owner: caller.owner, calls })))
 
   function report(all: CodeRuns, id: string): Promise<RunReport> {
     let texts = 0
     const progress = (message: string) => void onProgress?.({ progress: ++texts, message })
     return all.report(id, { owner: caller.owner, calls, signal, onProgress: progress })
   }
-}
-
-function readTimeout(value: unknown): number {
-  if (value === undefined) return DEFAULT_TIMEOUT_MS
-  if (typeof value === 'number' && value >= 100 && value <= MAX_TIMEOUT_MS) return value
-  throw new AppError('invalid', 'invalid_request', `"timeoutMs" must be a number from 100 to ${MAX_TIMEOUT_MS}.`)
 }
 
 function answer({ runId, status, state, expiresAt, queued }: RunReport): Record<string, unknown> {
@@ -78,28 +66,14 @@ function open({ runId, state, expiresAt, queued }: Omit<RunReport, 'status'>, st
   const waitingFor = asked.map(({ call: { n, server, tool, args, line } }) => {
     return { n, server, tool, line, args: headOf(JSON.stringify(args), MAX_ARGS_CHARS) }
   })
-  return { status, runId, reason, ...(waitingFor.length > 0 ? { waitingFor } : {}), ...figures(state) }
+  return { status, runId, reason, ...(waitingFor.length > 0 ? { waitingFor } : {}), ...workOfRun(state) }
 }
 
 function ended(runId: string, state: RunState) {
-  const { end } = state
-  if (end?.ok) return { status: 'completed', runId, ...value(end.value), ...figures(state) }
-  const { code = 'internal', message = '' } = end ?? {}
-  const status = code === 'code_cancelled' ? 'cancelled' : code === 'code_expired' ? 'expired' : 'failed'
-  const line = end && 'line' in end && end.line ? { line: end.line } : {}
-  return { status, runId, error: { code, message, ...line }, ...figures(state) }
+  return { status: endedStatus(state), runId, ...outcomeOfRun(state), ...workOfRun(state) }
 }
 
-function value(result: unknown): Record<string, unknown> {
-  const text = JSON.stringify(result) ?? 'null'
-  if (text.length <= MAX_VALUE_CHARS) return { value: result }
-  const cut = `The value has ${text.length} characters; this is its beginning. Return less.`
-  return { value: headOf(text, MAX_VALUE_CHARS), cut }
-}
-
-function figures({ calls, logs }: RunState): Record<string, unknown> {
-  const made = [...calls.values()].filter(({ call }) => call.kind === 'tool').length
-  const text = logs.join('\n')
-  const cut = text.length > MAX_LOG_CHARS ? `[${text.length - MAX_LOG_CHARS} characters cut]\n` : ''
-  return { calls: made, ...(text === '' ? {} : { logs: `${cut}${tailOf(text, MAX_LOG_CHARS)}` }) }
+function endedStatus({ end }: RunState): string {
+  if (end?.ok) return 'completed'
+  return end?.code === 'code_cancelled' ? 'cancelled' : end?.code === 'code_expired' ? 'expired' : 'failed'
 }

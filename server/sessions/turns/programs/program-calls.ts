@@ -15,7 +15,9 @@ import {
   type CallOutcome,
   LostRun,
   type ProgramCall,
-  type ProgramCalls
+  type ProgramCalls,
+  searchLimit,
+  unsureWarning
 } from '../../../code/program-call.ts'
 import { programCard } from '../../../code/program-card.ts'
 import type { RunLog } from '../../../code/run-log.ts'
@@ -49,7 +51,6 @@ const SHOWN_CHARS = 4000
 /** The page and the log show arguments. */
 const MAX_ARGS_CHARS = 200_000
 const MAX_REPEATS = 5
-const MAX_MATCHES = 20
 
 export class ChatCalls implements ProgramCalls {
   readonly #place: ProgramPlace
@@ -144,7 +145,7 @@ export class ChatCalls implements ProgramCalls {
     // Nobody knows whether the interrupted call took effect, so only a person may repeat it.
     const isUnsure = repeats > 0 && mustNotBeRepeated(tool)
     const { line, source, sources } = programCard(this.#place.log, call, cardOf(asked.data), 0).code ?? noOrigin
-    const warning = isUnsure ? { warning: UNSURE } : {}
+    const warning = isUnsure ? { warning: unsureWarning(repeats) } : {}
     const origin = { callId: program.callId, n: call.n, line, source, sources, ...(isRead && { isRead }), ...warning }
     const event = { type: asked.type, data: { ...asked.data, program: origin } } as typeof asked
     const decision = isCovered
@@ -234,13 +235,10 @@ export class ChatCalls implements ProgramCalls {
 
   async #search({ query, limit }: Record<string, unknown>, signal: AbortSignal) {
     const { deps, sessionId } = this.#place
-    const wanted = Math.min(Math.max(Math.trunc(Number(limit ?? 5)) || 1, 1), MAX_MATCHES)
-    return deps.toolbox.search(sessionId, String(query ?? ''), wanted, signal)
+    return deps.toolbox.search(sessionId, String(query ?? ''), searchLimit(limit), signal)
   }
 }
 
-const UNSURE =
-  'This call was under way when the server stopped. Nobody knows whether it took effect. Approve only if it may run again; reject, and the program gets an error.'
 const noOrigin = { line: 0, source: '', sources: [] }
 
 /** The id of the call `n` of a program. A model can't know this id in advance, so it can't use it for a call of its own. */
@@ -267,11 +265,12 @@ function cardOf({ server, name, args, hash }: Pick<CallEntry, 'server' | 'name' 
 
 function shownPart(part: unknown): unknown {
   const { type, text }: { type?: unknown; text?: unknown } = { ...(part as object) }
-  if (type !== 'text' || typeof text !== 'string' || text.length <= SHOWN_CHARS) return part
-  return {
-    type,
-    text: `${headOf(text, SHOWN_CHARS)}\n[… ${text.length - SHOWN_CHARS} characters, which only the program got …]`
-  }
+  return type === 'text' && typeof text === 'string' ? { type, text: shownText(text) } : part
+}
+
+export function shownText(text: string): string {
+  if (text.length <= SHOWN_CHARS) return text
+  return `${headOf(text, SHOWN_CHARS)}\n[… ${text.length - SHOWN_CHARS} characters, which only the program got …]`
 }
 
 function unknownTool({ server, tool }: ProgramCall): CallOutcome {

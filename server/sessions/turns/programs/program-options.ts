@@ -1,8 +1,8 @@
 import type { RealmProcess } from '../../../code/code-channel.ts'
-import type { RealmWish } from '../../../code/realm-queue.ts'
+import type { RealmRequest } from '../../../code/realm-queue.ts'
 
 export interface ProgramOptions {
-  openRealm(sessionId: string, wish: Omit<RealmWish, 'owner'>): Promise<RealmProcess>
+  openRealm(sessionId: string, request: Omit<RealmRequest, 'owner'>): Promise<RealmProcess>
   /** How long the realm is kept while the program waits only for a person. */
   lingerMs: number
   /** How often the log is searched for decisions. */

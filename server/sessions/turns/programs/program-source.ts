@@ -1,7 +1,7 @@
 import { PROGRAMS, RUN_CODE } from '../../../../contract/programs.ts'
 import type { ToolDefinitionInput } from '../../../calls/offered-tool.ts'
 import type { ToolSource } from '../../../calls/tool-source.ts'
-import { PROGRAM_API, PROGRAM_PURPOSE } from '../../../code/program-page.ts'
+import { PROGRAM_API, PROGRAM_PARAMETERS, PROGRAM_PURPOSE } from '../../../code/program-page.ts'
 import { AppError } from '../../../lib/errors.ts'
 
 const DEFINITION: ToolDefinitionInput = {
@@ -12,10 +12,7 @@ The sandbox's own tools are tools.workspace.read_file and so on. The person deci
 Example: const {content} = await tools.workspace.read_file({path: "data.csv"}); content.split("\\n").length`,
   inputSchema: {
     type: 'object',
-    properties: {
-      code: { type: 'string', description: 'The program, in TypeScript.' },
-      timeoutMs: { type: 'number', minimum: 100, maximum: 1_800_000, description: 'Default: 300000.' }
-    },
+    properties: PROGRAM_PARAMETERS,
     required: ['code'],
     additionalProperties: false
   }

@@ -3,11 +3,11 @@
  * it gives the realm and the session back; the turn driver of any instance continues from the log. Invariant: the result is stored before
  * the log of the run is removed.
  */
-import { createHash, randomInt } from 'node:crypto'
 import { callsOfProgram } from '../../../../contract/programs.ts'
 import { type CallEntry, callOf } from '../../../../contract/transcript.ts'
-import { CODE_LIMITS } from '../../../../workspace-server/code/code-protocol.ts'
-import { type AttemptEnd, RunAttempt } from '../../../code/run-attempt.ts'
+import { driveRun } from '../../../code/drive-run.ts'
+import { newProgram } from '../../../code/new-program.ts'
+import type { AttemptOptions } from '../../../code/run-attempt.ts'
 import { chatRunId, RunLog, type RunState } from '../../../code/run-log.ts'
 import { limitedLog } from '../../../code/run-quota.ts'
 import { AppError, isAppError, messageOf } from '../../../lib/errors.ts'
@@ -19,12 +19,9 @@ import { timesAsked } from '../call-targets.ts'
 import type { ChatDeps } from '../chat-options.ts'
 import type { RunInput } from '../toolbox.ts'
 import { notRun, programStopped } from '../turn-events.ts'
-import { ChatCalls, type ProgramPlace } from './program-calls.ts'
+import { ChatCalls, type ProgramPlace, shownText } from './program-calls.ts'
 import { programContent } from './program-result.ts'
 
-const DEFAULT_TIMEOUT_MS = 300_000
-const MAX_TIMEOUT_MS = 1_800_000
-const MAX_ATTEMPTS = 3
 const OVER = 'The program has ended.'
 const NEVER = Number.MAX_SAFE_INTEGER
 
@@ -93,14 +90,8 @@ async function openLog({ deps, sessionId }: ProgramInput, { call }: RunInput): P
   })
   if (known?.state.program?.callId === call.callId) return known
   await RunLog.remove(events, runId)
-  const { code, timeoutMs = DEFAULT_TIMEOUT_MS } = call.decision?.editedArgs ?? call.args
-  if (typeof code !== 'string' || code.length > CODE_LIMITS.codeChars)
-    throw new AppError('invalid', 'invalid_request', `Give "code", with at most ${CODE_LIMITS.codeChars} characters.`)
-  if (typeof timeoutMs !== 'number' || !(timeoutMs >= 100 && timeoutMs <= MAX_TIMEOUT_MS))
-    throw new AppError('invalid', 'invalid_request', `"timeoutMs" must be a number from 100 to ${MAX_TIMEOUT_MS}.`)
-  const hash = createHash('sha256').update(code).digest('hex')
-  const program = { code, hash, seed: randomInt(2 ** 32), startedAt: Date.now(), timeoutMs, callId: call.callId }
-  return RunLog.create(events, runId, program)
+  const program = newProgram(call.decision?.editedArgs ?? call.args)
+  return RunLog.create(events, runId, { ...program, callId: call.callId })
 }
 
 function asAppError(error: unknown): AppError {
@@ -115,29 +106,23 @@ async function drive(place: ProgramPlace, { signal, onOutput }: RunInput): Promi
   if (!programs) throw new AppError('unavailable', 'code_off', 'Programs are switched off.')
   const calls = new ChatCalls(place)
   const print = (text: string) => onOutput({ stream: 'stdout', text: `${text}\n` })
-  for (let attempt = 1; ; attempt++) {
-    const end: AttemptEnd = await new RunAttempt({
-      ...{ log, calls, logger, ...programs, expiresAt: NEVER, onProgress: print, onPrinted: print },
-      openRealm: (stop) => programs.openRealm(sessionId, { signal: stop, onQueued: print }),
-      inbox: {
-        post: async () => ({ key: '', value: null }),
-        answerTo: (id) => calls.answerTo(id),
-        take: async () => {}
-      },
-      onReleased: (realm) =>
-        void realm.stop().catch((error) => logger.warn({ err: error }, 'A realm could not be stopped.')),
-      onWaiting: () => {}
-    }).run(signal)
-    if (end === 'ended' || end === 'waiting') return end
-    signal.throwIfAborted()
-    // The instance that holds the session goes on from the log.
-    if (end === 'lost') throw leaseLost()
-    if (attempt === MAX_ATTEMPTS) {
-      const message = 'The sandbox of the program ended again and again.'
-      await log.end({ ok: false, code: 'code_realm_ended', message })
-      return 'ended'
-    }
+  const options: AttemptOptions = {
+    ...{ log, calls, logger, ...programs, expiresAt: NEVER, onProgress: print, onPrinted: print },
+    openRealm: (stop) => programs.openRealm(sessionId, { signal: stop, onQueued: print }),
+    inbox: {
+      post: async () => ({ key: '', value: null }),
+      answerTo: (id) => calls.answerTo(id),
+      take: async () => {}
+    },
+    onReleased: (realm) =>
+      void realm.stop().catch((error) => logger.warn({ err: error }, 'A realm could not be stopped.')),
+    onWaiting: () => {}
   }
+  const end = await driveRun(options, signal)
+  if (end === 'ended' || end === 'waiting') return end
+  signal.throwIfAborted()
+  // The instance that holds the session goes on from the log.
+  throw leaseLost()
 }
 
 /** A result that the program got is in its log first. If the server ended then, the session's log has no result yet. */
@@ -160,5 +145,5 @@ function shownOutcome({ calls }: RunState, n: number): { isError: boolean; shown
   if (!outcome) return undefined
   if (!outcome.ok) return { isError: true, shown: outcome.message }
   const text = typeof outcome.value === 'string' ? outcome.value : (JSON.stringify(outcome.value) ?? '')
-  return { isError: false, shown: text.slice(0, 4000).toWellFormed() }
+  return { isError: false, shown: shownText(text) }
 }
