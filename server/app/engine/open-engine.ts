@@ -6,6 +6,7 @@ import type { Logger } from '../../lib/logger.ts'
 import { createDockerEngine } from '../../sandbox/docker/docker-engine.ts'
 import type { KubernetesEngine } from '../../sandbox/kubernetes/kubernetes-engine.ts'
 import type { SandboxEngine } from '../../sandbox/port.ts'
+import { servicesNearPods } from './own-services.ts'
 
 export async function openEngine(settings: Settings, logger: Logger): Promise<SandboxEngine> {
   if (settings.SANDBOX_ENGINE === 'kubernetes') return openKubernetes(settings, logger)
@@ -26,6 +27,7 @@ async function openKubernetes(settings: Settings, logger: Logger): Promise<Kuber
     startMs: settings.KUBERNETES_START_SECONDS * 1000,
     checksNetwork: settings.KUBERNETES_NETWORK_CHECK === 'on',
     closedTargets: settings.KUBERNETES_CLOSED_TARGETS,
+    ownServices: servicesNearPods(settings),
     logger
   })
 }

@@ -7,6 +7,7 @@ import { sandboxLimits } from '../../config/sandbox-limits.ts'
 import type { Settings } from '../../config/settings.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
+import { serviceAt } from '../engine/own-services.ts'
 
 type Environment = Record<string, string | undefined>
 
@@ -33,14 +34,6 @@ export async function openRealms(
   ])
   const places = reserve ?? localPlaces(Math.min(settings.MAX_SESSIONS, settings.MAX_SANDBOXES_PER_OWNER))
   return new WarmRealms(() => openContainers(settings, logger, environment), places, logger)
-}
-
-const DEFAULT_PORTS: Record<string, number> = { 'redis:': 6379, 'rediss:': 6379, 'tcp:': 2375 }
-
-function serviceAt(address: string | undefined): { host: string; port: number }[] {
-  const { hostname = '', port, protocol = '' } = URL.parse(address ?? '') ?? {}
-  if (hostname === '') return []
-  return [{ host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port) || (DEFAULT_PORTS[protocol] ?? 0) }]
 }
 
 function notOnKubernetes(): AppError {

@@ -19,6 +19,8 @@ interface Rule {
   kind?: ErrorKind
   code: string
   say: (context: ErrorContext) => string
+  /** For operators only. */
+  where?: (context: ErrorContext) => string
 }
 
 export interface ErrorContext {
@@ -44,19 +46,21 @@ const RULES: Rule[] = [
   {
     when: /^401/,
     code: 'engine_forbidden',
-    say: ({ address }) =>
-      `The Kubernetes API at ${address} does not accept our credentials: check the kubeconfig or the service account.`
+    say: () =>
+      'The Kubernetes API does not accept the credentials of this server: its operator must look at the kubeconfig or the service account.',
+    where: ({ address }) => `at ${address}`
   },
   {
     when: /^403/,
     code: 'engine_forbidden',
-    say: ({ to, namespace, text }) =>
-      `The service account may not ${to} in the namespace ${namespace} (${text}): apply the Role in deploy/kubernetes.`
+    say: ({ to }) => `This server may not ${to} in its cluster: its operator must apply the Role in deploy/kubernetes.`,
+    where: ({ namespace, text }) => `namespace ${namespace}: ${text}`
   },
   {
     when: /^404.*namespaces? "/,
     code: 'engine_error',
-    say: ({ namespace }) => `The cluster has no namespace ${namespace}: create it, or set KUBERNETES_NAMESPACE.`
+    say: () => 'The cluster has no such namespace for sandboxes: create it, or set KUBERNETES_NAMESPACE.',
+    where: ({ namespace }) => namespace
   },
   {
     when: /^404|pod does not exist|container not found/,
@@ -67,7 +71,8 @@ const RULES: Rule[] = [
   {
     when: /\b(ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|ENETUNREACH|ECONNRESET|EPIPE|ETIMEDOUT|EAI_AGAIN)\b|socket hang up|other side closed|fetch failed|terminated/,
     code: 'engine_unavailable',
-    say: ({ address }) => `The Kubernetes API does not answer at ${address}: check the address and the network.`
+    say: () => 'The Kubernetes API does not answer: try again, or ask the operator of this server.',
+    where: ({ address }) => `at ${address}`
   }
 ]
 
@@ -81,7 +86,10 @@ export function translateApiError(error: unknown, context: Omit<ErrorContext, 't
   const rule = RULES.find(({ when }) => when.test(text))
   const details = { status: statusOf(error) }
   const said = { ...context, text: text.replace(/^\d{3} /, '') }
-  if (rule) return new AppError(rule.kind ?? 'unavailable', rule.code, rule.say(said), { details })
+  if (rule) {
+    const where = rule.where && { where: rule.where(said) }
+    return new AppError(rule.kind ?? 'unavailable', rule.code, rule.say(said), { details, ...where })
+  }
   const message = `The Kubernetes API failed to ${context.to}: ${said.text}`
   return new AppError('unavailable', 'engine_error', message, { details })
 }

@@ -105,11 +105,12 @@ describe('an API server', () => {
     await start({ rules: [{ apiGroups: [''], resources: ['pods'], verbs: ['list'] }] })
     await expect(test.engine().create(test.owner)).rejects.toMatchObject({
       code: 'engine_forbidden',
-      message: expect.stringContaining('may not create a pod in the namespace sandboxes')
+      message: expect.stringContaining('may not create a pod'),
+      where: expect.stringMatching(/^namespace sandboxes: pods is forbidden/)
     })
   })
 
-  it('that is down is named with its address, and nothing of our credentials', async () => {
+  it('that is down is named with its address to operators, and with nothing of our credentials', async () => {
     await start()
     const engine = test.engine()
     const { address } = test.cluster
@@ -122,9 +123,11 @@ describe('an API server', () => {
       engine.list('x')
     ]
     for (const result of await Promise.allSettled(calls)) {
-      const expected = { code: 'engine_unavailable', message: expect.stringContaining(address) }
+      const expected = { code: 'engine_unavailable', where: `at ${address}` }
       expect(result).toMatchObject({ status: 'rejected', reason: expected })
       expect(JSON.stringify(result)).not.toContain('secret-token')
+      // Chat users see the message.
+      expect((result as PromiseRejectedResult).reason.message).not.toContain(address)
     }
   })
 })

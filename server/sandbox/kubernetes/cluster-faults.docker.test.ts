@@ -60,7 +60,7 @@ describe('a pod', () => {
     const [docker0] = networkInterfaces().docker0 ?? []
     await start({ enforcesPolicies: false, host: docker0?.address ?? '172.17.0.1' })
     const { engine, connection } = await open()
-    const open_ = { code: 'network_open', message: expect.stringContaining(`:${test.cluster.port}`) }
+    const open_ = { code: 'network_open', where: expect.stringContaining(`:${test.cluster.port}`) }
     await expect(connection.claim(2)).rejects.toMatchObject(open_)
     await expect(engine.verifyLimits(connection)).rejects.toMatchObject(open_)
     const accepting = await open(test.engine({ checksNetwork: false }))

@@ -19,11 +19,12 @@ import type {
 } from '../port.ts'
 import { checkLimits, type EngineLimits } from '../workspace/limits-check.ts'
 import { openConnection, type StartServer } from '../workspace/open-connection.ts'
+import { connectionLost } from '../workspace/stream-transport.ts'
 import { statusOf } from './api-error.ts'
 import { ClusterApi } from './cluster-api.ts'
 import { type CreatePodOptions, startPod } from './create-pod.ts'
 import { type ClusterOptions, loadKubeConfig } from './kube-config.ts'
-import { checkClosed, checkStillClosed, commonTargets, nodeTarget } from './network-check.ts'
+import { CommonTargets, checkClosed, checkStillClosed, nodeTargets } from './network-check.ts'
 import { APP, isGvisor, LABEL, limitedCommand, type PodOptions, STATE } from './pod-spec.ts'
 import { isLive, isRunning, podId, splitId, stateOf } from './pod-state.ts'
 import { SparePods } from './spare-pods.ts'
@@ -46,6 +47,8 @@ export interface KubernetesEngineOptions {
   checksNetwork?: boolean
   /** More addresses that a sandbox must not reach, as `host:port`. */
   closedTargets?: string[] | undefined
+  /** What we use or offer ourselves, which a sandbox must not reach either. */
+  ownServices?: { host: string; port: number }[] | undefined
 }
 
 export class KubernetesEngine implements SandboxEngine {
@@ -56,15 +59,15 @@ export class KubernetesEngine implements SandboxEngine {
   readonly #connections = new Map<WorkspaceConnection, ReachTarget[]>()
   /** Pods that we have begun to remove. */
   readonly #removed = new BoundedMap<string, true>(MAX_REMEMBERED)
-  readonly #isInside: boolean
-  #targets: Promise<ReachTarget[]> | undefined
+  readonly #targets: CommonTargets
 
   constructor(options: KubernetesEngineOptions) {
     const { limits, logger, pods, startMs = START_MS, spares = 0 } = options
     const { config, namespace, isInside } = loadKubeConfig(options.cluster)
     this.#options = options
-    this.#isInside = isInside
     this.api = new ClusterApi(config, namespace)
+    const { closedTargets: more, ownServices: own } = options
+    this.#targets = new CommonTargets({ api: this.api.address, isInside, more, own })
     this.#creating = { api: this.api, limits, pods, startMs, logger }
     this.#spares = new SparePods(this.#creating, spares)
   }
@@ -98,11 +101,12 @@ export class KubernetesEngine implements SandboxEngine {
   async connect(containerId: string, epoch: number, { resume = false } = {}): Promise<WorkspaceConnection> {
     const { limits, logger, checksNetwork = true } = this.#options
     const pod = await runningPod(this.api, containerId)
+    // Found before the stream is opened, so that nothing is left open if they can't be.
+    const closed = checksNetwork ? [...nodeTargets(pod.status), ...(await this.#targets.get())] : []
     const start = serverStarter(this.api, limits, containerId)
     const isEnding = () => this.#removed.has(containerId)
     const gvisor = isGvisor(limits)
     const opened = await openConnection({ start, logger, containerId, epoch, resume, gvisor, isEnding })
-    const closed = checksNetwork ? await this.#targetsFor(pod) : []
     const connection = checkedAtClaim(opened, closed)
     this.#connections.set(connection, closed)
     void connection.closed.then(() => this.#connections.delete(connection))
@@ -137,19 +141,16 @@ export class KubernetesEngine implements SandboxEngine {
     const seen = await connection.limits()
     const takesRuntimeFilter = pods.seccompProfile === undefined
     checkLimits(limits, seen, { engine: gvisorLimits(limits), hasInterface: true, takesRuntimeFilter })
-    await checkClosed(connection, this.#connections.get(connection) ?? [])
+    const closed = this.#connections.get(connection)
+    // Without its targets, nothing would be checked.
+    if (closed === undefined) throw connectionLost(undefined, false)
+    await checkClosed(connection, closed)
     return seen
   }
 
   async close(): Promise<void> {
     await this.#spares.stop()
     await Promise.all([...this.#connections.keys()].map((connection) => connection.close()))
-  }
-
-  async #targetsFor({ status }: V1Pod): Promise<ReachTarget[]> {
-    const { closedTargets: more } = this.#options
-    this.#targets ??= commonTargets({ api: this.api.address, isInside: this.#isInside, more })
-    return [...nodeTarget(status?.hostIP), ...(await this.#targets)]
   }
 }
 

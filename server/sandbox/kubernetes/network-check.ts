@@ -6,8 +6,9 @@ import { lookup } from 'node:dns/promises'
 import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { V1PodStatus } from '@kubernetes/client-node'
 import { MAX_REACH_TARGETS, type ReachTarget } from '../../../workspace-server/protocol.ts'
-import { AppError } from '../../lib/errors.ts'
+import { AppError, messageOf } from '../../lib/errors.ts'
 import type { WorkspaceConnection } from '../port.ts'
 
 /** Policies take effect shortly after a pod has started. */
@@ -17,7 +18,11 @@ const FIRST_MS = 1000
 /** Every target is in the cluster, where an answer takes a few milliseconds. A session waits for this check. */
 const AGAIN_MS = 50
 const KUBELET_PORT = 10_250
+const MAX_NODE_ADDRESSES = 4
 const METADATA: ReachTarget = { protocol: 'tcp', host: '169.254.169.254', port: 80 }
+
+/** How long names keep their addresses. A managed API server moves now and then. */
+const KNOWN_MS = 300_000
 
 export interface TargetOptions {
   /** The address of the API server. */
@@ -26,31 +31,79 @@ export interface TargetOptions {
   isInside: boolean
   /** More targets, as `host:port`. */
   more?: string[] | undefined
+  /** What we use or offer ourselves: the store, our own port. Skipped where only we can reach it. */
+  own?: { host: string; port: number }[] | undefined
 }
 
 /** The targets for every sandbox of this cluster. The node of a pod comes in addition. */
-export async function commonTargets({ api, isInside, more = [] }: TargetOptions): Promise<ReachTarget[]> {
-  const { hostname, port, protocol } = new URL(api)
-  const apiPort = Number(port) || (protocol === 'https:' ? 443 : 80)
-  const named = [`${hostname}:${apiPort}`, ...more].map(resolved)
-  const servers = isInside ? nameServers(await readFile('/etc/resolv.conf', 'utf8').catch(() => '')) : []
-  const dns = servers.map((host) => ({ protocol: 'udp' as const, host, port: 53 }))
-  return [...(await Promise.all(named)).flat(), ...dns, METADATA].slice(0, MAX_REACH_TARGETS - 1)
+export class CommonTargets {
+  readonly #options: TargetOptions
+  #found: { targets: ReachTarget[]; at: number } | undefined
+
+  constructor(options: TargetOptions) {
+    this.#options = options
+  }
+
+  /** Throws if one of them can't be found: without it, the check would prove less than it says. */
+  async get(): Promise<ReachTarget[]> {
+    if (this.#found && performance.now() - this.#found.at < KNOWN_MS) return this.#found.targets
+    const targets = await commonTargets(this.#options)
+    this.#found = { targets, at: performance.now() }
+    return targets
+  }
 }
 
-async function resolved(target: string): Promise<ReachTarget[]> {
-  const [, name = '', port = ''] = /^\[?([^\]]+?)\]?:(\d+)$/.exec(target) ?? []
-  const host = name.replace(/^\[|\]$/g, '')
-  const hosts = isIP(host) ? [host] : (await lookup(host, { all: true }).catch(() => [])).map(({ address }) => address)
-  return hosts.map((address) => ({ protocol: 'tcp', host: address, port: Number(port) }))
+async function commonTargets({ api, isInside, more = [], own = [] }: TargetOptions): Promise<ReachTarget[]> {
+  const { hostname, port, protocol } = new URL(api)
+  const apiTarget = { host: unbracketed(hostname), port: Number(port) || (protocol === 'https:' ? 443 : 80) }
+  const named = [apiTarget, ...more.map(splitTarget)].map(resolved)
+  const ours = own.map(async (each) => (await resolved(each)).filter(({ host }) => !isLoopback(host)))
+  const servers = isInside ? nameServers(await readFile('/etc/resolv.conf', 'utf8').catch(() => '')) : []
+  const dns = servers.map((host) => ({ protocol: 'udp' as const, host, port: 53 }))
+  const targets = [...(await Promise.all([...named, ...ours])).flat(), ...dns, METADATA]
+  if (targets.length <= MAX_REACH_TARGETS - MAX_NODE_ADDRESSES) return targets
+  throw unchecked(`there are ${targets.length} addresses, and it tries ${MAX_REACH_TARGETS - MAX_NODE_ADDRESSES}`)
+}
+
+function splitTarget(target: string): { host: string; port: number } {
+  const [, name = '', port = ''] = /^(.+):(\d+)$/.exec(target) ?? []
+  return { host: unbracketed(name), port: Number(port) }
+}
+
+function unbracketed(host: string): string {
+  return host.replace(/^\[|\]$/g, '')
+}
+
+async function resolved({ host: name, port }: { host: string; port: number }): Promise<ReachTarget[]> {
+  const hosts = isIP(name)
+    ? [name]
+    : (await lookup(name, { all: true }).catch((error) => Promise.reject(unchecked(messageOf(error))))).map(
+        ({ address }) => address
+      )
+  return hosts.map((host) => ({ protocol: 'tcp', host, port }))
+}
+
+function isLoopback(host: string): boolean {
+  return host === '::1' || host.startsWith('127.')
+}
+
+function unchecked(why: string): AppError {
+  const message =
+    'Nobody can check that sandboxes have no network, so none is used: the operator must look at the name of the cluster, REDIS_URL and KUBERNETES_CLOSED_TARGETS.'
+  return new AppError('unavailable', 'network_unchecked', message, { where: why })
 }
 
 function nameServers(text: string): string[] {
   return [...text.matchAll(/^nameserver\s+(\S+)/gm)].flatMap(([, host = '']) => (isIP(host) ? [host] : []))
 }
 
-export function nodeTarget(hostIp: string | undefined): ReachTarget[] {
-  return hostIp === undefined || isIP(hostIp) === 0 ? [] : [{ protocol: 'tcp', host: hostIp, port: KUBELET_PORT }]
+/** The kubelet of the pod's node, by each address of the node. */
+export function nodeTargets({ hostIP, hostIPs = [] }: V1PodStatus = {}): ReachTarget[] {
+  const all = new Set([hostIP, ...hostIPs.map(({ ip }) => ip)])
+  return [...all]
+    .filter((host) => host !== undefined && isIP(host) > 0)
+    .map((host): ReachTarget => ({ protocol: 'tcp', host: host ?? '', port: KUBELET_PORT }))
+    .slice(0, MAX_NODE_ADDRESSES)
 }
 
 /** For a new sandbox. Throws `network_open` if it still reaches something after a while. */
@@ -74,6 +127,7 @@ function networkOpen(targets: ReachTarget[], reached: number[]): AppError {
     const target = targets[index]
     return target ? [`${target.host}:${target.port}`] : []
   })
-  const message = `A sandbox reaches the network (${names.join(', ')}), so it is not used: apply the NetworkPolicy in deploy/kubernetes, on a cluster whose network plugin enforces policies. KUBERNETES_NETWORK_CHECK=off accepts this.`
-  return new AppError('unavailable', 'network_open', message)
+  const message =
+    'A sandbox reaches the network, so it is not used: apply the NetworkPolicy in deploy/kubernetes, on a cluster whose network plugin enforces policies. KUBERNETES_NETWORK_CHECK=off accepts this.'
+  return new AppError('unavailable', 'network_open', message, { where: `it reaches ${names.join(', ')}` })
 }
