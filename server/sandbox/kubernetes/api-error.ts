@@ -102,6 +102,12 @@ export function statusOf(error: unknown): number | undefined {
   return undefined
 }
 
+/** Whether the request was certainly not carried out. An answer of 500 or more may come from a timeout half-way. */
+export function wasRefused(error: unknown): boolean {
+  const status = statusOf(error)
+  return status !== undefined && status < 500
+}
+
 function describe(error: unknown): string {
   const status = statusOf(error)
   if (error instanceof ApiException) return `${status} ${statusMessage(error.body)}`.slice(0, MAX_TEXT_CHARS)

@@ -39,7 +39,10 @@ describe('spare pods', () => {
     await start()
     addSpares(100)
     let patches = 0
-    test.cluster.fault = (call) => (call === 'patch pods' && ++patches % 7 === 0 ? 'lost' : undefined)
+    test.cluster.fault = (call) => {
+      if (call !== 'patch pods' || ++patches % 7 > 1) return undefined
+      return patches % 7 === 0 ? 'lost' : 'late'
+    }
     const instances = ['one', 'two', 'three'].map((instance) => ({
       engine: test.engine({ spares: 1 }),
       owner: { ...test.owner, instance }
@@ -74,6 +77,59 @@ describe('spare pods', () => {
     addSpares(1)
     const id = await test.engine({ spares: 1, pods: { image: 'newer' } }).create(test.owner)
     expect(id).not.toMatch(/^spare/)
+  })
+})
+
+describe('a new pod', () => {
+  // Checked: if a timeout of the server counts as a refusal, the pod is left behind.
+  it.each(['lost', 'late'] as const)(
+    'whose answer is %s is found and used, also if the API is away meanwhile',
+    async (how) => {
+      await start()
+      let creates = 0
+      let reads = 0
+      test.cluster.fault = (call) => {
+        if (call === 'create pods') return ++creates === 1 ? how : undefined
+        return call === 'get pods' && ++reads < 3 ? 'cut' : undefined
+      }
+      const id = await test.engine().create(test.owner)
+      expect(test.cluster.pods(NAMESPACE).map(({ metadata }) => `${metadata.name}@${metadata.uid}`)).toEqual([id])
+    }
+  )
+
+  type Spec = Record<string, unknown> & { containers: Record<string, unknown>[]; volumes: unknown[] }
+  const changes: [string, (spec: Spec) => void][] = [
+    ['container istio-proxy', (spec) => spec.containers.push({ name: 'istio-proxy', image: 'proxy' })],
+    ['initContainers', (spec) => Object.assign(spec, { initContainers: [{ name: 'init', image: 'init' }] })],
+    ['volumes', (spec) => spec.volumes.push({ name: 'token', projected: { sources: [] } })],
+    ['automountServiceAccountToken', (spec) => delete spec.automountServiceAccountToken],
+    ['hostUsers', (spec) => delete spec.hostUsers],
+    ['hostNetwork', (spec) => Object.assign(spec, { hostNetwork: true })],
+    ['dnsPolicy', (spec) => Object.assign(spec, { dnsPolicy: 'ClusterFirst' })],
+    [
+      'env',
+      (spec) => Object.assign(spec.containers[0] ?? {}, { env: [{ name: 'HTTP_PROXY', value: 'http://proxy' }] })
+    ],
+    ['securityContext', (spec) => Object.assign(spec.containers[0] ?? {}, { securityContext: { privileged: true } })]
+  ]
+  // Checked: without the comparison, each of these is used.
+  it.each(changes)('is refused and removed if the cluster changes it: %s', async (what, change) => {
+    // The rules of the cluster come before its webhooks here, so that more can be tried.
+    await start({ mutates: ({ spec }) => change(spec as Spec) })
+    const engine = test.engine({ pods: { image: 'sandbox', hostUsers: false } })
+    await expect(engine.create(test.owner)).rejects.toMatchObject({ code: 'pod_changed', where: `changed: ${what}` })
+    await expect.poll(() => test.cluster.pods(NAMESPACE)).toEqual([])
+  })
+
+  it('is used if the cluster adds what does not open it', async () => {
+    const harmless = {
+      nodeName: 'node-1',
+      priority: 0,
+      schedulerName: 'default-scheduler',
+      serviceAccountName: 'default'
+    }
+    await start({ mutates: ({ spec }) => Object.assign(spec as Spec, harmless) })
+    await test.engine().create(test.owner)
   })
 })
 

@@ -8,10 +8,12 @@ import { AppError, isAppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { SandboxLimits } from '../port.ts'
 import { DEFAULT_UIDS, uidCount } from '../uid-range.ts'
-import { statusOf } from './api-error.ts'
+import { checkAdmitted } from './admitted-pod.ts'
+import { statusOf, wasRefused } from './api-error.ts'
 import type { ClusterApi } from './cluster-api.ts'
 import { LABEL, type PodOptions, podOf } from './pod-spec.ts'
 import { isRunning, whyHopeless, whyPending } from './pod-state.ts'
+import { readBack } from './read-back.ts'
 
 const MAX_TRIES = 256
 const CONFLICT = 409
@@ -27,8 +29,9 @@ export interface CreatePodOptions {
 
 /** Creates a pod and waits until it runs. Leaves nothing behind when it fails. */
 export async function startPod(options: CreatePodOptions, labels: Record<string, string>): Promise<V1Pod> {
-  const created = await createPod(options, labels)
+  const { asked, created } = await createPod(options, labels)
   try {
+    checkAdmitted(asked, created)
     return await untilRunning(options.api, created, options.startMs)
   } catch (error) {
     await remove(options, created)
@@ -36,15 +39,20 @@ export async function startPod(options: CreatePodOptions, labels: Record<string,
   }
 }
 
-async function createPod(options: CreatePodOptions, labels: Record<string, string>): Promise<V1Pod> {
+interface NewPod {
+  asked: V1Pod
+  created: V1Pod
+}
+
+async function createPod(options: CreatePodOptions, labels: Record<string, string>): Promise<NewPod> {
   const { uids = DEFAULT_UIDS } = options.limits
   const tried = new Set<number>()
   while (tried.size < Math.min(uidCount(uids), MAX_TRIES)) {
     const uid = randomInt(uids.first, uids.last + 1)
     if (tried.has(uid)) continue
     tried.add(uid)
-    const pod = await tryCreate(options, labels, uid)
-    if (pod !== null) return pod
+    const made = await tryCreate(options, labels, uid)
+    if (made !== null) return made
   }
   const message = `No user id of ${uids.first}-${uids.last} is free in the namespace: close some sessions, or set SANDBOX_UIDS to a wider range.`
   throw new AppError('unavailable', 'sandbox_uids_used_up', message)
@@ -55,20 +63,18 @@ async function tryCreate(
   options: CreatePodOptions,
   labels: Record<string, string>,
   uid: number
-): Promise<V1Pod | null> {
+): Promise<NewPod | null> {
   const { api, limits } = options
   const name = `mcp-sandbox-${uid}`
   const claim = randomUUID()
+  const asked = podOf({ name, uid, limits, options: options.pods, labels: { ...labels, [LABEL.claim]: claim } })
   try {
-    return await api.createPod(
-      podOf({ name, uid, limits, options: options.pods, labels: { ...labels, [LABEL.claim]: claim } })
-    )
+    return { asked, created: await api.createPod(asked) }
   } catch (error) {
     if (statusOf(error) === CONFLICT) return null
-    if (statusOf(error) !== undefined) throw error
-    // The answer was lost, and the pod may exist.
-    const found = await api.getPod(name).catch(() => undefined)
-    if (found?.metadata?.labels?.[LABEL.claim] === claim) return found
+    if (wasRefused(error)) throw error
+    const found = await readBack(api, name, claim)
+    if (found) return { asked, created: found }
     throw error
   }
 }

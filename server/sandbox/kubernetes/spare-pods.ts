@@ -6,11 +6,12 @@ import { randomUUID } from 'node:crypto'
 import type { V1Pod } from '@kubernetes/client-node'
 import { messageOf } from '../../lib/errors.ts'
 import type { SandboxOwner } from '../port.ts'
-import { statusOf } from './api-error.ts'
+import { wasRefused } from './api-error.ts'
 import type { PatchStep } from './cluster-api.ts'
 import { type CreatePodOptions, startPod } from './create-pod.ts'
 import { APP, LABEL, STATE, specHash } from './pod-spec.ts'
 import { isLive, isRunning } from './pod-state.ts'
+import { readBack } from './read-back.ts'
 
 const ROUNDS = 10
 
@@ -94,10 +95,7 @@ export class SparePods {
     try {
       return await api.patchPod(name, steps)
     } catch (error) {
-      if (statusOf(error) !== undefined) return undefined
-      // The answer was lost: look whether the change was made. If that fails too, the janitor removes the pod.
-      const now = await api.getPod(name).catch(() => undefined)
-      return now?.metadata?.uid === uid && now.metadata.labels?.[LABEL.claim] === claim ? now : undefined
+      return wasRefused(error) ? undefined : readBack(api, name, claim)
     }
   }
 }
