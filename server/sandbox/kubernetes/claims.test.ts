@@ -97,6 +97,23 @@ describe('a new pod', () => {
     }
   )
 
+  // Checked: before, the first question that was not answered gave the pod up.
+  it('is waited for while the API server is away', async () => {
+    await start()
+    test.cluster.unschedulable = '0/2 nodes are available.'
+    let asked = 0
+    test.cluster.fault = (call) => {
+      if (call === 'watch pods') test.cluster.cutStreams()
+      if (call === 'create pods' || ++asked > 6) return undefined
+      if (asked < 6) return 'cut'
+      const [pod] = test.cluster.pods(NAMESPACE)
+      if (pod) test.cluster.setStatus(pod, { phase: 'Running' })
+      return undefined
+    }
+    const id = await test.engine({ startMs: 60_000 }).create(test.owner)
+    expect(id).toBe(test.cluster.pods(NAMESPACE).map(({ metadata }) => `${metadata.name}@${metadata.uid}`)[0])
+  })
+
   type Spec = Record<string, unknown> & { containers: Record<string, unknown>[]; volumes: unknown[] }
   const changes: [string, (spec: Spec) => void][] = [
     ['container istio-proxy', (spec) => spec.containers.push({ name: 'istio-proxy', image: 'proxy' })],

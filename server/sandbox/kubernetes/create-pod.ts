@@ -3,9 +3,11 @@
  * namespace.
  */
 import { randomInt, randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { V1Pod } from '@kubernetes/client-node'
 import { AppError, isAppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
+import { backoffMs } from '../../lib/waiting/backoff.ts'
 import type { SandboxLimits } from '../port.ts'
 import { DEFAULT_UIDS, uidCount } from '../uid-range.ts'
 import { checkAdmitted } from './admitted-pod.ts'
@@ -17,6 +19,7 @@ import { readBack } from './read-back.ts'
 
 const MAX_TRIES = 256
 const CONFLICT = 409
+const LOOK_AGAIN = { firstMs: 100, maxMs: 3000 }
 
 export interface CreatePodOptions {
   api: ClusterApi
@@ -86,32 +89,57 @@ async function remove({ api, logger }: CreatePodOptions, { metadata }: V1Pod): P
   })
 }
 
+/** An API server that is away for a while is no reason to give the pod up. */
 async function untilRunning(api: ClusterApi, created: V1Pod, ms: number): Promise<V1Pod> {
   let pod = created
+  let failures = 0
   const until = performance.now() + ms
   while (!isRunning(pod)) {
     const hopeless = whyHopeless(pod)
     if (hopeless) throw hopeless
     const left = until - performance.now()
     if (left <= 0) throw whyPending(pod)
-    pod = (await nextState(api, pod, left)) ?? (await api.getPod(pod.metadata?.name ?? ''))
-    if (pod.metadata?.uid !== created.metadata?.uid)
-      throw new AppError('not-found', 'container_gone', 'The pod was deleted while it started.')
+    const next = await nextState(api, pod, left)
+    if (next) failures = 0
+    else {
+      failures += 1
+      await delay(Math.min(left, backoffMs(failures, LOOK_AGAIN)))
+    }
+    pod = next ?? (await lookAgain(api, pod, performance.now() < until))
+    if (pod.metadata?.uid !== created.metadata?.uid) throw deletedMeanwhile()
   }
   return pod
+}
+
+async function lookAgain(api: ClusterApi, pod: V1Pod, mayWait: boolean): Promise<V1Pod> {
+  try {
+    return await api.getPod(pod.metadata?.name ?? '')
+  } catch (error) {
+    if (isAppError(error, 'container_gone')) throw deletedMeanwhile()
+    if (mayWait && !wasRefused(error)) return pod
+    throw error
+  }
+}
+
+function deletedMeanwhile(): AppError {
+  return new AppError('not-found', 'container_gone', 'The pod was deleted while it started.')
 }
 
 /** Waits for a change. Returns undefined if the watch ended, for example because the version is too old for the cluster (410). */
 async function nextState(api: ClusterApi, { metadata }: V1Pod, ms: number): Promise<V1Pod | undefined> {
   const { promise, resolve } = Promise.withResolvers<V1Pod | undefined>()
   const timer = setTimeout(() => resolve(undefined), ms)
-  const end = await api.watchPod(metadata?.name ?? '', metadata?.resourceVersion ?? '', resolve, () =>
-    resolve(undefined)
-  )
+  const name = metadata?.name ?? ''
+  const watching = api.watchPod(name, metadata?.resourceVersion ?? '', resolve, () => resolve(undefined))
+  // It resolves with the first answer of the API server, which may never come.
+  watching.catch(() => resolve(undefined))
   try {
     return await promise
   } finally {
     clearTimeout(timer)
-    end()
+    watching.then(
+      (end) => end(),
+      () => {}
+    )
   }
 }
