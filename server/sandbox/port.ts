@@ -137,6 +137,8 @@ export interface SandboxEngine {
   remove(containerId: string): Promise<boolean>
   /** Lists the containers of a deployment, in any state. */
   list(deployment: string): Promise<ContainerSummary[]>
+  /** Removes what earlier processes left behind that no deployment lists. Missing if nothing of that kind can be left. */
+  sweep?(): Promise<void>
   /** Throws `limits_not_enforced` if the container sees other limits than those requested. */
   verifyLimits(connection: WorkspaceConnection): Promise<LimitsResult>
   close(): Promise<void>

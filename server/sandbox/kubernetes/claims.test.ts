@@ -5,6 +5,7 @@ import {
   startTestCluster,
   type TestCluster
 } from '../../../tests/fixtures/kubernetes/kubernetes-sandboxes.ts'
+import type { Stored } from '../../../tests/fixtures/kubernetes/objects.ts'
 import type { StandInOptions } from '../../../tests/fixtures/kubernetes/stand-in-cluster.ts'
 import { LABEL, podOf, STATE } from './pod-spec.ts'
 
@@ -148,6 +149,36 @@ describe('a new pod', () => {
     await start({ mutates: ({ spec }) => Object.assign(spec as Spec, harmless) })
     await test.engine().create(test.owner)
   })
+})
+
+// Checked: without the sweep, they stay for ever, with their user ids.
+it('removes what nobody else will: ended pods and pods that have waited for hours, of any deployment', async () => {
+  await start()
+  addSpares(5)
+  const engine = test.engine()
+  const used = await engine.create({ deployment: 'gone', instance: 'gone' })
+  const [ended, fresh, waiting, recent, running] = test.cluster.pods(NAMESPACE)
+  const finishedAt = (minutesAgo: number) => {
+    const state = { terminated: { exitCode: 0, finishedAt: new Date(Date.now() - minutesAgo * 60_000).toISOString() } }
+    return { phase: 'Succeeded', containerStatuses: [{ name: 'sandbox', state }] }
+  }
+  const set = (pod: Stored | undefined, status: object) => pod && test.cluster.setStatus(pod, status)
+  set(ended, finishedAt(20))
+  set(fresh, finishedAt(1))
+  for (const [pod, hours] of [
+    [waiting, 3],
+    [recent, 1]
+  ] as const) {
+    const { namespace = '', name = '', uid = '' } = pod?.metadata ?? {}
+    test.cluster.objects.change('Pod', namespace, name, uid, (object) => {
+      object.metadata.creationTimestamp = new Date(Date.now() - hours * 3_600_000).toISOString()
+      object.status = { phase: 'Pending' }
+    })
+  }
+  await engine.sweep()
+  const names = () => test.cluster.pods(NAMESPACE).map(({ metadata }) => metadata.name)
+  const stay = [fresh, recent, running].map((pod) => pod?.metadata.name)
+  await expect.poll(names).toEqual([...stay, used.split('@')[0]])
 })
 
 describe('a cluster without room', () => {

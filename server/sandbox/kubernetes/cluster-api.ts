@@ -102,11 +102,12 @@ export class ClusterApi {
     await this.#call('delete a pod', (options) => this.#core.deleteNamespacedPod({ name, namespace, body }, options))
   }
 
-  async listPods(labelSelector: string): Promise<V1Pod[]> {
+  async listPods(labelSelector: string, fieldSelector?: string): Promise<V1Pod[]> {
     const { namespace } = this
     const pods: V1Pod[] = []
     for (let from: string | undefined; ; ) {
-      const page = { namespace, labelSelector, limit: PAGE, ...(from ? { _continue: from } : {}) }
+      const which = { namespace, labelSelector, ...(fieldSelector ? { fieldSelector } : {}) }
+      const page = { ...which, limit: PAGE, ...(from ? { _continue: from } : {}) }
       const work: Work<V1PodList> = (options) => this.#core.listNamespacedPod(page, options)
       const { items, metadata } = await this.#call('list pods', work)
       pods.push(...items)

@@ -24,6 +24,7 @@ import { statusOf } from './api-error.ts'
 import { ClusterApi } from './cluster-api.ts'
 import { type CreatePodOptions, startPod } from './create-pod.ts'
 import { type ClusterOptions, loadKubeConfig } from './kube-config.ts'
+import { removeLeftovers } from './leftover-pods.ts'
 import { CommonTargets, checkClosed, checkStillClosed, nodeTargets } from './network-check.ts'
 import { APP, isGvisor, LABEL, limitedCommand, type PodOptions, STATE } from './pod-spec.ts'
 import { isLive, isRunning, podId, splitId, stateOf } from './pod-state.ts'
@@ -134,6 +135,10 @@ export class KubernetesEngine implements SandboxEngine {
       instance: pod.metadata?.labels?.[LABEL.instance] ?? '',
       createdAt: pod.metadata?.creationTimestamp?.getTime() ?? 0
     }))
+  }
+
+  sweep(): Promise<void> {
+    return removeLeftovers(this.api)
   }
 
   async verifyLimits(connection: WorkspaceConnection): Promise<LimitsResult> {
