@@ -230,6 +230,7 @@ export const api = {
       SLOW_TIMEOUT_MS
     ),
   attachment: (id: string, file: string) => request(`${session(id)}/attachments/${file}`, {}, SLOW_TIMEOUT_MS),
+  removeAttachment: (id: string, file: string) => request(`${session(id)}/attachments/${file}`, { method: 'DELETE' }),
   archive: (id: string) => request(archiveUrl(id), {}, SLOW_TIMEOUT_MS),
   export: (id: string, format: ExportFormat) => request(exportUrl(id, format), {}, SLOW_TIMEOUT_MS),
   upload: (id: string, path: string, body: Blob) =>

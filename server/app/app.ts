@@ -26,7 +26,7 @@ import { InstanceAccess } from '../sessions/access/instance-access.ts'
 import { OwnerAccess } from '../sessions/access/owner-access.ts'
 import { PersonInstructions } from '../sessions/access/person-instructions.ts'
 import { ownerName, type SessionAccess } from '../sessions/access/session-access.ts'
-import { readFile, storeFile } from '../sessions/attachments/stored-file.ts'
+import { readFile, removeUnsent, storeFile } from '../sessions/attachments/stored-file.ts'
 import { Chat } from '../sessions/chat/chat.ts'
 import { sessionBranching } from '../sessions/directory/branch-session.ts'
 import { conversationImport } from '../sessions/directory/import-conversation.ts'
@@ -153,7 +153,7 @@ export async function createApp(
 }
 
 /** The files of the workspace and those of the conversation. */
-function openFiles({ SANDBOX_WORKSPACE_MB, MAX_UPLOAD_MB }: Settings, { sessions, quotas, contents }: Core) {
+function openFiles({ SANDBOX_WORKSPACE_MB, MAX_UPLOAD_MB }: Settings, { sessions, quotas, contents, store }: Core) {
   const checkQuota = (sessionId: string) => quotas.checkWork(sessionId)
   const files = new WorkspaceTransfer(sessions, { checkQuota, maxArchiveBytes: SANDBOX_WORKSPACE_MB * 4 * MB })
   const attachments: ConversationFiles = {
@@ -161,7 +161,8 @@ function openFiles({ SANDBOX_WORKSPACE_MB, MAX_UPLOAD_MB }: Settings, { sessions
       await checkQuota(sessionId)
       return storeFile(contents, sessionId, bytes)
     },
-    read: (sessionId, id) => readFile(contents, sessionId, id)
+    read: (sessionId, id) => readFile(contents, sessionId, id),
+    removeUnsent: (sessionId, id) => removeUnsent(contents, store.events, sessionId, id)
   }
   return { files, history: new WorkspaceHistory(sessions), attachments, maxUploadBytes: MAX_UPLOAD_MB * MB }
 }

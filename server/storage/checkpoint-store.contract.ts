@@ -134,6 +134,21 @@ export function describeCheckpointStore(name: string, open: () => Promise<Checkp
       expect(await under.second.getContent(id, '../x')).toBeUndefined()
     })
 
+    it('removes content that nothing names, also where it was stored several times, and stores it again', async () => {
+      const bytes = randomBytes(1000)
+      const hash = await under.first.putContent(id, bytes)
+      await under.second.putContent(id, bytes)
+      await under.first.putContent(`${id}x`, bytes)
+      expect((await under.second.getContent(id, hash))?.equals(bytes)).toBe(true)
+      await under.first.removeContent(id, hash)
+      await under.first.removeContent(id, hash)
+      await under.first.removeContent(id, '../x')
+      expect(await under.first.getContent(id, hash)).toBeUndefined()
+      expect((await under.first.getContent(`${id}x`, hash))?.equals(bytes)).toBe(true)
+      await under.first.putContent(id, bytes)
+      expect((await under.second.getContent(id, hash))?.equals(bytes)).toBe(true)
+    })
+
     it('behaves like the model under random sequences of operations', async () => {
       await fc.assert(
         fc.asyncProperty(fc.array(operation, { minLength: 1, maxLength: 14 }), async (operations) => {

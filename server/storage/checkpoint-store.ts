@@ -61,6 +61,8 @@ export interface ContentStore {
   putContent(sessionId: string, bytes: Uint8Array): Promise<string>
   /** Returns undefined if this session has no such content. Throws internal `checkpoint_damaged` if the bytes have changed. */
   getContent(sessionId: string, hash: string): Promise<Buffer | undefined>
+  /** For content that nothing names. Does nothing if there is none. */
+  removeContent(sessionId: string, hash: string): Promise<void>
 }
 
 export interface CheckpointStore extends ContentStore {

@@ -13,4 +13,8 @@ export class FakeContentStore implements ContentStore {
   async getContent(sessionId: string, hash: string): Promise<Buffer | undefined> {
     return this.#contents.get(`${sessionId} ${hash}`)
   }
+
+  async removeContent(sessionId: string, hash: string): Promise<void> {
+    this.#contents.delete(`${sessionId} ${hash}`)
+  }
 }

@@ -62,13 +62,14 @@ export const useAttachments = defineStore('attachments', () => {
         problems.push(`“${file.name}” was not attached: ${messageOf(error)}`)
       }
     }
-    const others = problems.length - SHOWN_PROBLEMS
-    const more = others > 0 ? [`${count(others, 'more file')} could not be attached.`] : []
-    if (problems.length > 0) notices.show([...problems.slice(0, SHOWN_PROBLEMS), ...more].join(' '), 'error')
+    if (problems.length > 0) notices.show(joined(problems), 'error')
   }
 
   function remove(key: string): void {
-    set(session.sessionId, without(files.value, key))
+    const id = session.sessionId
+    const stored = files.value.find((file) => file.key === key)?.stored
+    set(id, without(files.value, key))
+    if (stored) removeStored(id, stored)
   }
 
   /** It has arrived with a message. */
@@ -94,6 +95,12 @@ export const useAttachments = defineStore('attachments', () => {
   return { files, isUploading, attach, remove, drop, take, giveBack }
 })
 
+function joined(problems: readonly string[]): string {
+  const others = problems.length - SHOWN_PROBLEMS
+  const more = others > 0 ? [`${count(others, 'more file')} could not be attached.`] : []
+  return [...problems.slice(0, SHOWN_PROBLEMS), ...more].join(' ')
+}
+
 /** The key under which the files of a session's draft are stored begins with this. */
 export const FILES = 'files:'
 
@@ -113,6 +120,13 @@ async function upload(id: string, file: File): Promise<Attachment> {
   const stored = await api.addAttachment(id, new Blob([content]))
   const view = needsView(stored, file) ? await drawView(file) : null
   return { ...stored, name: file.name.slice(-300), ...(view && { view: await api.addAttachment(id, view) }) }
+}
+
+/** It may be attached twice, also to a message that waits. If the server can't be reached, it is removed with the session. */
+function removeStored(sessionId: string, { id, view }: Attachment): void {
+  const waiting = [FILES, 'queued-files:', 'sent:'].map((place) => recall(`${place}${sessionId}`)).join()
+  for (const file of view ? [id, view.id] : [id])
+    if (!waiting.includes(file)) api.removeAttachment(sessionId, file).catch(() => {})
 }
 
 function withStored(list: DraftFile[], key: string, stored: Attachment): DraftFile[] {

@@ -3,7 +3,7 @@ import fastify, { type FastifyInstance } from 'fastify'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { pngOf } from '../../../tests/support/tiny-png.ts'
 import { AppError } from '../../lib/errors.ts'
-import { readFile, storeFile } from '../../sessions/attachments/stored-file.ts'
+import { readFile, removeUnsent, storeFile } from '../../sessions/attachments/stored-file.ts'
 import { FakeContentStore } from '../../storage/fake-content-store.ts'
 import { registerAttachmentRoutes } from './attachment-routes.ts'
 
@@ -20,7 +20,8 @@ beforeEach(async () => {
   }
   const files = {
     add: (id: string, bytes: Buffer) => storeFile(contents, id, bytes),
-    read: (id: string, file: string) => readFile(contents, id, file)
+    read: (id: string, file: string) => readFile(contents, id, file),
+    removeUnsent: (id: string, file: string) => removeUnsent(contents, { read: async () => [] }, id, file)
   }
   registerAttachmentRoutes(server, { check }, files, MAX_BYTES)
 })
@@ -29,6 +30,8 @@ afterEach(() => server.close())
 const add = (body: Buffer | string, type = 'application/octet-stream') =>
   server.inject({ method: 'POST', url: '/api/sessions/s/attachments', body, headers: { 'content-type': type } })
 const read = (id: string, session = 's') => server.inject(`/api/sessions/${session}/attachments/${id}`)
+const remove = (id: string, session = 's') =>
+  server.inject({ method: 'DELETE', url: `/api/sessions/${session}/attachments/${id}` })
 
 it('says what a file is by its bytes, and gives an image back as one', async () => {
   const image = pngOf(30, 20)
@@ -66,5 +69,15 @@ it('refuses strangers, files of other sessions, and what is too large or empty',
   expect((await add('')).statusCode).toBeGreaterThanOrEqual(400)
   isAllowed = false
   expect((await read(id)).statusCode).toBe(403)
+  expect((await remove(id)).statusCode).toBe(403)
   expect((await add(pngOf())).statusCode).toBe(403)
+})
+
+it('removes a file that was not sent after all, in its own session', async () => {
+  const { id } = (await add(pngOf())).json()
+  expect((await remove(id, 'other')).statusCode).toBe(204)
+  expect((await read(id)).statusCode).toBe(200)
+  expect((await remove(id)).statusCode).toBe(204)
+  expect((await read(id)).statusCode).toBeGreaterThanOrEqual(400)
+  expect((await remove(id)).statusCode).toBe(204)
 })

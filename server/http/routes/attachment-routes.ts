@@ -8,6 +8,8 @@ export interface ConversationFiles {
   /** Throws if the session may not store anything new. */
   add(sessionId: string, bytes: Buffer): Promise<StoredFile>
   read(sessionId: string, id: string): Promise<{ file: StoredFile; bytes: Buffer } | undefined>
+  /** Removes a file that no message has. */
+  removeUnsent(sessionId: string, id: string): Promise<void>
 }
 
 interface AddRoute {
@@ -41,6 +43,13 @@ export function registerAttachmentRoutes(
       .header('x-content-type-options', 'nosniff')
       .header('cache-control', FOREVER)
       .send(found.bytes)
+  })
+
+  server.delete<ReadRoute>('/api/sessions/:id/attachments/:file', async (request, reply) => {
+    const { id, file } = request.params
+    await sessions.check(id, proofOf(request))
+    await files.removeUnsent(id, file)
+    return reply.code(204).send()
   })
 
   // In a separate scope, because it accepts bodies of any type unparsed.

@@ -9,8 +9,10 @@ import { headOf } from '../../lib/cut-text.ts'
 import { AppError } from '../../lib/errors.ts'
 import { sniffMedia } from '../../lib/media/sniff-media.ts'
 import type { ContentStore } from '../../storage/checkpoint-store.ts'
+import type { EventLog } from '../../storage/event-log.ts'
 
 const MAX_NAME_CHARS = 100
+const EVENTS_AT_ONCE = 100
 
 export async function storeFile(contents: ContentStore, sessionId: string, bytes: Buffer): Promise<StoredFile> {
   return { id: await contents.putContent(sessionId, bytes), ...describe(bytes) }
@@ -24,6 +26,24 @@ export async function readFile(
 ): Promise<{ file: StoredFile; bytes: Buffer } | undefined> {
   const bytes = await contents.getContent(sessionId, id)
   return bytes && { bytes, file: { id, ...describe(bytes) } }
+}
+
+/** Removes a file that was attached and then taken out of the message. It stays if anything in the conversation names it. */
+export async function removeUnsent(
+  contents: ContentStore,
+  events: Pick<EventLog, 'read'>,
+  sessionId: string,
+  id: string
+): Promise<void> {
+  if ((await contents.getContent(sessionId, id)) === undefined) return
+  for (let after = 0; ; ) {
+    const page = await events.read(sessionId, { after, limit: EVENTS_AT_ONCE })
+    if (page.some(({ data }) => JSON.stringify(data).includes(id))) return
+    const last = page.at(-1)
+    if (!last) break
+    after = last.seq
+  }
+  await contents.removeContent(sessionId, id)
 }
 
 /** Completes what a message says about its files from what is stored. */

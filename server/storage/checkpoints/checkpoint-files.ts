@@ -10,7 +10,7 @@ import { AppError, hasCode } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { Checkpoint, CheckpointStore } from '../checkpoint-store.ts'
 import { translateFileError } from './checkpoint-errors.ts'
-import { getContent, putContent } from './content-files.ts'
+import { getContent, putContent, removeContent } from './content-files.ts'
 import { FileCheckpoint } from './file-checkpoint.ts'
 import { FolderSizes } from './folder-sizes.ts'
 import { loadCheckpoint, markUsed } from './load-checkpoint.ts'
@@ -49,6 +49,10 @@ export function openCheckpointStore(options: CheckpointStoreOptions): Checkpoint
       return hash
     },
     getContent: (sessionId, hash) => getContent(join(dir, folderName(sessionId)), hash),
+    async removeContent(sessionId, hash) {
+      await removeContent(join(dir, folderName(sessionId)), hash)
+      sizes.forget(folderName(sessionId))
+    },
     prune: (olderThanMs, spared = new Set()) => prune(dir, olderThanMs, new Set([...spared].map(folderName)))
   }
 }

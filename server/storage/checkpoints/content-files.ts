@@ -45,6 +45,13 @@ export async function getContent(folder: string, hash: string): Promise<Buffer |
   return bytes
 }
 
+export async function removeContent(folder: string, hash: string): Promise<void> {
+  if (!HASH.test(hash)) return
+  await rm(join(folder, `${hash}.content`), { force: true }).catch((error: unknown) => {
+    throw translateFileError(error)
+  })
+}
+
 async function exists(path: string): Promise<boolean> {
   return stat(path).then(
     () => true,

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { BoundedMap } from '../../lib/bounded-map.ts'
+import { isAppError } from '../../lib/errors.ts'
 import { contentOf, type ObjectStore } from '../objects/object-store.ts'
 import type { ObjectCache } from './object-cache.ts'
 import { objectName } from './object-names.ts'
@@ -32,14 +33,32 @@ export class ObjectContents {
 
   async get(folder: string, hash: string): Promise<Buffer | undefined> {
     if (!HASH.test(hash)) return undefined
-    const key = this.#keys.get(folder + hash) ?? (await this.#find(folder, hash))
+    const known = this.#keys.get(folder + hash)
+    const bytes = known === undefined ? undefined : await this.#cache.readAll(known).catch(unlessDamaged)
+    if (bytes) return bytes
+    // Another instance may have removed it, and stored it again under a new name.
+    this.#keys.delete(folder + hash)
+    const [key] = await this.#find(folder, hash)
     if (key === undefined) return undefined
     this.#keys.set(folder + hash, key)
     return this.#cache.readAll(key)
   }
 
-  async #find(folder: string, hash: string): Promise<string | undefined> {
-    const { found } = await this.#objects.list(`${folder}${hash}.`)
-    return found.find(({ key }) => key.endsWith('.content'))?.key
+  async remove(folder: string, hash: string): Promise<void> {
+    if (!HASH.test(hash)) return
+    const keys = await this.#find(folder, hash)
+    this.#keys.delete(folder + hash)
+    if (keys.length > 0) await this.#objects.remove(keys)
+    for (const key of keys) await this.#cache.drop(key)
   }
+
+  /** It may have been stored several times. */
+  async #find(folder: string, hash: string): Promise<string[]> {
+    const { found } = await this.#objects.list(`${folder}${hash}.`)
+    return found.map(({ key }) => key).filter((key) => key.endsWith('.content'))
+  }
+}
+
+function unlessDamaged(error: unknown): undefined {
+  if (!isAppError(error, 'checkpoint_damaged')) throw error
 }

@@ -1,6 +1,7 @@
 /**
  * Stores the files of every session in an object store, for machines that share no folder. Owns the objects and a cache on the local
- * disk; the session store owns the heads, which say what counts. Invariant: nothing is deleted here, except by the collector.
+ * disk; the session store owns the heads, which say what counts. Invariant: nothing is deleted here, except by the collector, and content
+ * of a conversation that nothing names.
  */
 import { AppError } from '../../lib/errors.ts'
 import type { Checkpoint, CheckpointStore } from '../checkpoint-store.ts'
@@ -28,6 +29,7 @@ export function openObjectCheckpoints(options: ObjectCheckpointOptions): Checkpo
     bytes: (sessionIds, maxAgeMs = 0) => sizes.of(sessionIds, maxAgeMs),
     putContent: (sessionId, bytes) => contents.put(sessionFolder(prefix, sessionId), bytes).catch(rethrown),
     getContent: (sessionId, hash) => contents.get(sessionFolder(prefix, sessionId), hash).catch(rethrown),
+    removeContent: (sessionId, hash) => contents.remove(sessionFolder(prefix, sessionId), hash).catch(rethrown),
     prune: async () => 0
   }
 }

@@ -116,6 +116,23 @@ describe('attaching', () => {
     await expect.poll(() => me.composer.inputValue()).toBe('second')
   })
 
+  // Seen before: it stayed stored as long as the session.
+  it('removes a file from the server that is taken out of the draft, unless a queued message has it too', async () => {
+    const { attachments } = now().fake
+    const isStored = () => Promise.all(attachments.uploads.map(({ id }) => attachments.isStored(id)))
+    await me.say('first')
+    await me.page.getByText('Thinking…').waitFor()
+    await picker().setInputFiles([red])
+    await isUploaded()
+    await me.say('second')
+    await me.page.getByText('(1 file)').waitFor()
+    await picker().setInputFiles([red, blue])
+    await isUploaded()
+    await me.button('Remove red.png').click()
+    await me.button('Remove blue.png').click()
+    await expect.poll(isStored).toEqual([true, true, false])
+  })
+
   it('does not send while a file is uploaded, and says once why files were not attached', async () => {
     const { attachments } = now().fake
     const gate = Promise.withResolvers<void>()

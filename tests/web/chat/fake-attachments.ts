@@ -30,6 +30,8 @@ export class FakeAttachments {
     return stored
   }
 
+  isStored = async (id: string) => (await this.#contents.getContent('', id)) !== undefined
+
   async serve(request: IncomingMessage, response: ServerResponse, url: URL): Promise<void> {
     if (request.method === 'POST') {
       const bytes = await buffer(request)
@@ -37,6 +39,10 @@ export class FakeAttachments {
       const error = { code: 'refused', message: this.refusal }
       if (this.refusal !== null) return void response.writeHead(413).end(JSON.stringify({ error }))
       return void response.writeHead(201).end(JSON.stringify(await this.add(bytes)))
+    }
+    if (request.method === 'DELETE') {
+      await this.#contents.removeContent('', url.pathname.split('/').at(-1) ?? '')
+      return void response.writeHead(204).end()
     }
     const found = await readFile(this.#contents, '', url.pathname.split('/').at(-1) ?? '')
     if (!found) return void response.writeHead(404).end('{}')

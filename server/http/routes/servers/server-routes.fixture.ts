@@ -63,7 +63,7 @@ export async function openServerRoutes(
     },
     files: { list: unused, read: unused, write: unused, archive: unused, change: unused, replace: unused },
     history: { versions: unused, changes: unused, revertPlan: unused, content: unused },
-    attachments: { add: unused, read: unused },
+    attachments: { add: unused, read: unused, removeUnsent: unused },
     inbox: { open: unused, answer: unused },
     instructions: { of: unused, change: unused },
     maxUploadBytes: 1,

@@ -1,0 +1,25 @@
+import { expect, it } from 'vitest'
+import { FakeContentStore } from '../../storage/fake-content-store.ts'
+import { removeUnsent, storeFile } from './stored-file.ts'
+
+const event = (seq: number, data: Record<string, unknown>) => ({ seq, at: 0, type: 'user:message', data })
+
+it.each([
+  ['an attachment', (id: string) => ({ attachments: [{ id }] })],
+  ['the smaller version of one', (id: string) => ({ attachments: [{ id: 'x', view: { id } }] })],
+  ['an image of a result', (id: string) => ({ content: [{ type: 'image', file: { id } }] })],
+  ['an image of a result in a fork', (id: string) => ({ result: { content: [{ type: 'image', file: { id } }] } })]
+])('keeps a file that the conversation names, however far back: %s', async (_, named) => {
+  const contents = new FakeContentStore()
+  const { id } = await storeFile(contents, 's', Buffer.from('hello'))
+  let log = [1, 2, 3].map((seq) => event(seq, seq === 2 ? named(id) : { text: 'hello' }))
+  const events = {
+    // One event at a time, as a log with large ones returns them.
+    read: async (_id: string, { after = 0 } = {}) => log.filter(({ seq }) => seq > after).slice(0, 1)
+  }
+  await removeUnsent(contents, events, 's', id)
+  expect(await contents.getContent('s', id)).toBeDefined()
+  log = log.filter(({ seq }) => seq !== 2)
+  await removeUnsent(contents, events, 's', id)
+  expect(await contents.getContent('s', id)).toBeUndefined()
+})
