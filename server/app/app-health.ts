@@ -38,7 +38,11 @@ export function openReadiness(examined: Examined, logger: Logger): Readiness {
     },
     disk: () => probeFolder(dataDir, minFreeMb),
     // Whether this instance can save at all. A session that can't be saved is that session's error.
-    checkpoints: async () => (bucket ? saves.check() : (await probeFolder(dataPaths(dataDir).checkpoints, 0), 'saved')),
+    async checkpoints() {
+      if (bucket) return saves.check()
+      await probeFolder(dataPaths(dataDir).checkpoints, 0)
+      return 'saved'
+    },
     async audit() {
       const behind = sink?.shipper.refusal
       if (behind !== undefined) throw new AppError('unavailable', 'audit_unavailable', behind)
