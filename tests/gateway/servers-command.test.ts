@@ -224,7 +224,7 @@ describe('servers', { timeout: 60_000 }, () => {
     writeFileSync(join(dir, 'theirs.json'), JSON.stringify({ mcpServers }))
     const { out, err } = await run('import', join(dir, 'theirs.json'), '--yes')
     expect(err).toContain('server "mine" is left out: mcp.json has another one of this name (mine).')
-    expect(out).toContain('To have them too, rename them')
+    expect(out).toContain('To import them too, rename them')
     expect(out).toContain('- "dev" is not taken over: it means nothing here.')
     expect(out).toMatch(/"off" .*\n {4}switched off, as in the client/)
     expect(saved().mcpServers.off).toEqual({ command: 'y', disabled: true })
