@@ -48,9 +48,9 @@ afterAll(() => test.close())
 
 const written = () => (existsSync(count()) ? readFileSync(count(), 'utf8') : '')
 
-type Verdict = 'runs' | 'asks' | 'refused'
+type Outcome = 'runs' | 'asks' | 'refused'
 
-async function direct(server: string, tool: string): Promise<Verdict> {
+async function direct(server: string, tool: string): Promise<Outcome> {
   const context = { caller: LOCAL, signal: new AbortController().signal }
   const found = (await test.connections.list(server, context)).find(({ name }) => name === tool)
   if (!found) throw new Error('no tool')
@@ -74,7 +74,7 @@ function program(server: string, tool: string, more: Partial<CallHooks> = {}, ar
   return calls.run(call, hooks(more))
 }
 
-async function byCode(server: string, tool: string): Promise<Verdict> {
+async function byCode(server: string, tool: string): Promise<Outcome> {
   try {
     return (await program(server, tool)).ok ? 'runs' : 'refused'
   } catch (error) {
@@ -84,7 +84,7 @@ async function byCode(server: string, tool: string): Promise<Verdict> {
 
 describe('who is asked', () => {
   // Checked: if only the rules decide, the write of a program runs.
-  it.each<[rule: ApprovalRule | 'none', tool: string, direct: Verdict, byCode: Verdict]>([
+  it.each<[rule: ApprovalRule | 'none', tool: string, direct: Outcome, byCode: Outcome]>([
     ['deny', 'echo', 'refused', 'refused'],
     ['deny', 'write', 'refused', 'refused'],
     ['ask', 'echo', 'asks', 'asks'],

@@ -210,7 +210,7 @@ it('disconnects a client that does not read its answer', async () => {
     },
     cancel: leave
   })
-  const exposed = { plainCall: () => undefined, fetch: async () => new Response(flood), close: async () => {} }
+  const exposed = { fastCall: () => undefined, fetch: async () => new Response(flood), close: async () => {} }
   const gateway = new Gateway({ version: '1', logger: silentLogger, core: () => Promise.reject(new Error('unused')) })
   const door = openHttpDoor(gateway, '1', silentLogger, undefined, exposed)
   const http = createServer((request, response) => void door.handle(request, response))

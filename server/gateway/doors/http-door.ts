@@ -15,7 +15,7 @@ import type { Logger } from '../../lib/logger.ts'
 import { clientName, createGatewayServer, isGatewayTool, namedCaller } from '../execute/create-gateway-server.ts'
 import type { Gateway } from '../execute/gateway.ts'
 import type { ExposedHttp } from '../expose/http/exposed-http.ts'
-import { PlainAnswer } from '../expose/http/plain-answer.ts'
+import { FastAnswer } from '../expose/http/fast-answer.ts'
 import { MAX_BODY_BYTES } from '../max-body-bytes.ts'
 import { answerFastCall, type FastCall, MODERN, outcomeOf, readFastCall } from './fast-path.ts'
 
@@ -56,21 +56,21 @@ export function openHttpDoor(
       })
       response.setHeader('x-content-type-options', 'nosniff')
       try {
-        const plain = readFastRequest(request, body)
+        const fast = readFastRequest(request, body)
         const own = request.headers[SESSION_ID]
-        const callPlainly =
-          plain && typeof own === 'string' ? exposed?.plainCall(own, ownerOf(request.headers.cookie), plain) : undefined
-        if (plain && callPlainly) {
-          await answerPlainly(new PlainAnswer(response), plain.id, (answer) => callPlainly(answer, gone.signal))
+        const callFast =
+          fast && typeof own === 'string' ? exposed?.fastCall(own, ownerOf(request.headers.cookie), fast) : undefined
+        if (fast && callFast) {
+          await answerFast(new FastAnswer(response), fast.id, (answer) => callFast(answer, gone.signal))
           return
         }
-        if (plain && !exposed && isGatewayTool(plain.name)) {
+        if (fast && !exposed && isGatewayTool(fast.name)) {
           const { cookie, 'user-agent': userAgent, [SESSION_ID]: session } = request.headers
-          const caller = namedCaller(httpCaller(ownerOf(cookie), { userAgent, session }), plain.client)
+          const caller = namedCaller(httpCaller(ownerOf(cookie), { userAgent, session }), fast.client)
           const trace = traceFromHeaders((name) => request.headers[name]?.toString())
-          const call = { ...plain, meta: { ...trace, ...plain.meta } }
+          const call = { ...fast, meta: { ...trace, ...fast.meta } }
           const result = await answerFastCall(gateway, version, call, { caller, signal: gone.signal })
-          new PlainAnswer(response).end({ jsonrpc: '2.0', id: plain.id, result })
+          new FastAnswer(response).end({ jsonrpc: '2.0', id: fast.id, result })
           return
         }
         const session = exposed ? undefined : sessionFor(body)
@@ -135,10 +135,10 @@ function readFastRequest({ method, headers }: IncomingMessage, body: unknown): F
   return isOld && namedMethod === undefined && namedTool === undefined ? call : undefined
 }
 
-async function answerPlainly(
-  answer: PlainAnswer,
+async function answerFast(
+  answer: FastAnswer,
   id: RequestId,
-  call: (answer: PlainAnswer) => Promise<Record<string, unknown> | undefined>
+  call: (answer: FastAnswer) => Promise<Record<string, unknown> | undefined>
 ): Promise<void> {
   const outcome = await outcomeOf(call(answer))
   if ('error' in outcome) answer.end({ jsonrpc: '2.0', id, error: outcome.error })

@@ -27,11 +27,11 @@ export function openStdioDoor(gateway: Gateway, version: string, logger: Logger,
     input: openStdin,
     output: process.stdout,
     fastPath: {
-      knows: ({ name }) => (exposed ? exposed.plainCalls(name) !== undefined : isGatewayTool(name)),
+      knows: ({ name }) => (exposed ? exposed.fastCalls(name) !== undefined : isGatewayTool(name)),
       call: async (call, context) => {
-        const plain = exposed?.plainCalls(call.name)
-        if (plain) return plain.call(call, context)
-        // A plain call of the newer revision comes from a client that can't be asked.
+        const client = exposed?.fastCalls(call.name)
+        if (client) return client.call(call, context)
+        // A call on the fast path of the newer revision comes from a client that can't be asked.
         const prompter = connection && !call.modern ? pushPrompter(connection) : undefined
         const named = namedCaller(caller, call.client ?? connection?.getClientVersion())
         return answerFastCall(gateway, version, call, { caller: named, ...context, prompter })

@@ -51,7 +51,7 @@ export class StdioTransport implements Transport {
   #input: Readable | undefined
   #outbox = ''
   #greeting: { id: RequestId; isModern: boolean } | undefined
-  #isShort = false
+  #mayBeFast = false
   #isModern = false
   #isWaiting = false
   #open = true
@@ -107,14 +107,14 @@ export class StdioTransport implements Transport {
       return
     }
     try {
-      if (!(this.#isShort && this.#takeShortWay(message))) this.#takeLongWay(message)
+      if (!(this.#mayBeFast && this.#takeFastPath(message))) this.#passToSdk(message)
     } catch (error) {
       this.onerror?.(error instanceof Error ? error : new Error(messageOf(error)))
     }
   }
 
-  #takeLongWay(message: JSONRPCMessage): void {
-    if (!this.#isShort && 'method' in message && 'id' in message) {
+  #passToSdk(message: JSONRPCMessage): void {
+    if (!this.#mayBeFast && 'method' in message && 'id' in message) {
       const isModern = message.method !== 'initialize' && claimsModern(message.params)
       if (isModern || message.method === 'initialize') this.#greeting = { id: message.id, isModern }
     }
@@ -124,10 +124,10 @@ export class StdioTransport implements Transport {
   /** The SDK has negotiated the revision: with `initialize`, or with the first message of the newer one. */
   #greeted({ protocolVersion }: Record<string, unknown>, isModern: boolean): void {
     this.#isModern = isModern
-    this.#isShort = isModern || (typeof protocolVersion === 'string' && protocolVersion < MODERN)
+    this.#mayBeFast = isModern || (typeof protocolVersion === 'string' && protocolVersion < MODERN)
   }
 
-  #takeShortWay(message: JSONRPCMessage): boolean {
+  #takeFastPath(message: JSONRPCMessage): boolean {
     if ('method' in message && message.method === 'notifications/cancelled') {
       const controller = this.#running.get(message.params?.requestId as RequestId)
       controller?.abort()

@@ -13,10 +13,10 @@ export interface ClientConnection {
   /** Whether `call` can be used: only if client and server speak an older revision, because the SDK runs the rounds of the newer one. */
   isPlain(tool: string): boolean
   /** Calls a tool without the SDK. Rejects with the error for the client. */
-  call(call: PlainCall, context: PlainContext): Promise<RawResult>
+  call(call: FastCallRequest, context: FastContext): Promise<RawResult>
 }
 
-export interface PlainCall {
+export interface FastCallRequest {
   id: RequestId
   name: string
   args: Record<string, unknown>
@@ -24,7 +24,7 @@ export interface PlainCall {
   progressToken?: string | number
 }
 
-interface PlainContext {
+interface FastContext {
   signal: AbortSignal
   onProgress?: (progress: Progress) => void
 }

@@ -28,7 +28,7 @@ export class ExposedStdio {
   }
 
   /** The way to call this tool without the SDK, if there is one. */
-  plainCalls(tool: string): Pick<ClientConnection, 'call'> | undefined {
+  fastCalls(tool: string): Pick<ClientConnection, 'call'> | undefined {
     return this.#connection?.isPlain(tool) ? this.#connection : undefined
   }
 

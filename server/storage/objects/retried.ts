@@ -15,19 +15,19 @@ const BYTES_PER_MS = 256
 const BACKOFF = { firstMs: 50, maxMs: 2000 }
 
 /** How a failed attempt is treated. `skewed` is tried again at once: the client has corrected its clock meanwhile. */
-export type Verdict = 'retry' | 'skewed' | 'final'
+export type NextStep = 'retry' | 'skewed' | 'final'
 
 interface Retried<T> {
   what: string
   /** Bytes that go over the line. */
   bytes: number
   limits: RequestLimits
-  verdict: (error: unknown) => Verdict
+  nextStep: (error: unknown) => NextStep
   attempt: (signal: AbortSignal) => Promise<T>
 }
 
 /** Tries until it succeeds, the time is over, or trying again makes no sense. */
-export async function retried<T>({ what, bytes, limits, verdict, attempt }: Retried<T>): Promise<T> {
+export async function retried<T>({ what, bytes, limits, nextStep, attempt }: Retried<T>): Promise<T> {
   const contentMs = Math.ceil(bytes / BYTES_PER_MS)
   const until = performance.now() + limits.totalMs + contentMs
   for (let tries = 1; ; tries++) {
@@ -36,7 +36,7 @@ export async function retried<T>({ what, bytes, limits, verdict, attempt }: Retr
     try {
       return await attempt(signal)
     } catch (error) {
-      const decision = signal.aborted ? 'retry' : verdict(error)
+      const decision = signal.aborted ? 'retry' : nextStep(error)
       if (decision === 'final') throw refused(what, error)
       const waitMs = decision === 'skewed' ? 0 : backoffMs(tries, BACKOFF)
       if (performance.now() + waitMs >= until) throw unavailable(what, error)

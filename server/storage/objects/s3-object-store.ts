@@ -29,7 +29,7 @@ import {
   type OpenUpload,
   type StoredObject
 } from './object-store.ts'
-import { DEFAULT_LIMITS, type RequestLimits, retried, type Verdict } from './retried.ts'
+import { DEFAULT_LIMITS, type NextStep, type RequestLimits, retried } from './retried.ts'
 
 export interface S3Options {
   bucket: string
@@ -238,7 +238,7 @@ export class S3ObjectStore implements ObjectStore {
         throw error
       }
     }
-    return retried({ what, bytes, limits, verdict: verdictOf, attempt })
+    return retried({ what, bytes, limits, nextStep: nextStepAfter, attempt })
   }
 
   /** The client learns how far our clock is off from the answers. */
@@ -271,7 +271,7 @@ function hideUserFiles(): void {
   Object.setPrototypeOf(externalDataInterceptor.getFileRecord(), new Proxy({}, { get: () => empty }))
 }
 
-function verdictOf(error: unknown): Verdict {
+function nextStepAfter(error: unknown): NextStep {
   if (!(error instanceof S3ServiceException)) return isOurFault(error) ? 'final' : 'retry'
   if (SKEWED.test(error.name)) return 'skewed'
   const status = statusOf(error)

@@ -9,18 +9,18 @@ import type { Caller, OwnerOf } from '../../../calls/caller.ts'
 import type { PeerNotification } from '../../../connections/wire/call-input.ts'
 import type { Logger } from '../../../lib/logger.ts'
 import { MAX_BODY_BYTES } from '../../max-body-bytes.ts'
-import type { PlainCall } from '../client-connection.ts'
+import type { FastCallRequest } from '../client-connection.ts'
 import { createExposedServer } from '../create-exposed-server.ts'
 import type { Exposed } from '../exposed.ts'
 import { Lanes } from '../lanes.ts'
 import { listenOf } from '../listen-filter.ts'
 import { watchWhile } from '../watch-while.ts'
 import { bodyEnd } from './body-end.ts'
-import { type CallPlainly, type FetchOptions, HttpSessions, type HttpSessionsOptions } from './http-sessions.ts'
+import { type CallFast, type FetchOptions, HttpSessions, type HttpSessionsOptions } from './http-sessions.ts'
 
 export interface ExposedHttp {
   /** The way to make a call of this session without the SDK, if there is one. */
-  plainCall(session: string, owner: string, call: PlainCall): CallPlainly | undefined
+  fastCall(session: string, owner: string, call: FastCallRequest): CallFast | undefined
   fetch(request: Request, options?: FetchOptions): Promise<Response>
   close(): Promise<void>
 }
@@ -58,7 +58,7 @@ export function openExposedHttp(
     { legacy: 'reject', bus, maxRequestBodySize: MAX_BODY_BYTES, onerror }
   )
   return {
-    plainCall: (session, owner, call) => sessions.plainCall(session, owner, call),
+    fastCall: (session, owner, call) => sessions.fastCall(session, owner, call),
     async fetch(request, options = {}) {
       const { parsedBody } = options
       const caller = callerOf(request)

@@ -8,7 +8,7 @@ const MAX_UNREAD_BYTES = 64 * 1024 * 1024
  * The answer to a call that bypasses the SDK. It is one JSON body, which costs a single write. If the server asks or reports something
  * first, it becomes a stream of events.
  */
-export class PlainAnswer {
+export class FastAnswer {
   readonly #response: ServerResponse
   #isStream = false
 

@@ -6,10 +6,10 @@ import type { Caller } from '../../../calls/caller.ts'
 import { capabilityKey } from '../../../connections/asking/peer.ts'
 import type { RawResult } from '../../../connections/wire/call-input.ts'
 import type { Logger } from '../../../lib/logger.ts'
-import { type ClientConnection, connectClient, type PlainCall } from '../client-connection.ts'
+import { type ClientConnection, connectClient, type FastCallRequest } from '../client-connection.ts'
 import type { Exposed } from '../exposed.ts'
 import { bodyEnd } from './body-end.ts'
-import type { PlainAnswer } from './plain-answer.ts'
+import type { FastAnswer } from './fast-answer.ts'
 import { SessionTransport } from './session-transport.ts'
 
 export interface FetchOptions {
@@ -29,7 +29,7 @@ export interface HttpSessionsOptions {
 }
 
 /** Calls a tool without the SDK. Resolves to undefined if the client has cancelled the call. */
-export type CallPlainly = (answer: PlainAnswer, gone: AbortSignal) => Promise<RawResult | undefined>
+export type CallFast = (answer: FastAnswer, gone: AbortSignal) => Promise<RawResult | undefined>
 
 interface Session {
   owner: string
@@ -78,7 +78,7 @@ export class HttpSessions {
   }
 
   /** The way to make this call without the SDK, if there is one. */
-  plainCall(id: string, owner: string, call: PlainCall): CallPlainly | undefined {
+  fastCall(id: string, owner: string, call: FastCallRequest): CallFast | undefined {
     const session = this.#sessions.get(id)
     if (session?.owner !== owner || !session.client.isPlain(call.name)) return undefined
     const { transport, client } = session

@@ -5,10 +5,10 @@ import {
   WebStandardStreamableHTTPServerTransport
 } from '@modelcontextprotocol/server'
 import { cancelledOf } from '../listen-filter.ts'
-import type { PlainAnswer } from './plain-answer.ts'
+import type { FastAnswer } from './fast-answer.ts'
 
 interface Running {
-  answer: PlainAnswer
+  answer: FastAnswer
   controller: AbortController
 }
 
@@ -33,7 +33,7 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
   /** Resolves to undefined if the client has cancelled the call. Rejects with the error for the client. */
   async run<T>(
     id: RequestId,
-    answer: PlainAnswer,
+    answer: FastAnswer,
     gone: AbortSignal,
     job: (signal: AbortSignal) => Promise<T>
   ): Promise<T | undefined> {

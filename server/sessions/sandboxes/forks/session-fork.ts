@@ -12,7 +12,7 @@ import { claimWarm, openFresh } from '../warm-pool.ts'
 import { WorkspaceFiles } from '../workspace-files.ts'
 import { ForkEntries } from './fork-entries.ts'
 
-export interface ForkWish {
+export interface ForkRequest {
   epoch: number
   /** The change set that it works on: `call:` or `review:` with an id. */
   purpose: string
@@ -35,7 +35,7 @@ export class Fork {
   /** The clean-up after the last call; undefined before it begins. Resolves to false if calls have left something outside of the files. */
   #tidied: Promise<boolean> | undefined = Promise.resolve(true)
 
-  constructor(connection: WorkspaceConnection, { epoch, purpose, changes, checkpoint }: ForkWish) {
+  constructor(connection: WorkspaceConnection, { epoch, purpose, changes, checkpoint }: ForkRequest) {
     this.connection = connection
     this.epoch = epoch
     this.purpose = purpose
@@ -84,7 +84,7 @@ export class Fork {
   }
 
   /** Whether the fork has nothing that waits for another decision, which would be mixed with this one. */
-  mayServe({ epoch, purpose }: ForkWish): boolean {
+  mayServe({ epoch, purpose }: ForkRequest): boolean {
     const { connection, entries } = this
     if (!connection.isOpen || connection.isTampered || this.epoch !== epoch) return false
     const isForAnother = this.#isSettled || this.purpose !== purpose
@@ -93,7 +93,7 @@ export class Fork {
   }
 
   /** If the workspace has changed, writes the differences, which is much less than all files. Returns how many there were. */
-  async follow({ checkpoint, changes, purpose }: ForkWish): Promise<number> {
+  async follow({ checkpoint, changes, purpose }: ForkRequest): Promise<number> {
     const isForAnother = purpose !== this.purpose
     if (isForAnother && !(await this.#tidy()))
       throw new AppError('unavailable', 'fork_failed', 'Something of earlier calls is left in the fork.')
@@ -147,8 +147,8 @@ export class SessionFork {
   }
 
   /** The caller holds the session's lock and has just synced the workspace. */
-  async open(wish: ForkWish): Promise<Fork> {
-    const open = await this.#followed(wish)
+  async open(request: ForkRequest): Promise<Fork> {
+    const open = await this.#followed(request)
     if (open) return open
     // Removing it takes longer than opening the next one.
     await this.#leaving
@@ -161,7 +161,7 @@ export class SessionFork {
     }
     await places.reserveFork(this.#sessionId).catch(refused)
     try {
-      const fork = await this.#create(wish)
+      const fork = await this.#create(request)
       this.#fork = fork
       const { containerId } = fork.connection
       const ms = Math.round(performance.now() - began)
@@ -178,15 +178,15 @@ export class SessionFork {
   }
 
   /** The fork that is there, in step with the workspace. Undefined if it can't be used for this request. */
-  async #followed(wish: ForkWish): Promise<Fork | undefined> {
+  async #followed(request: ForkRequest): Promise<Fork | undefined> {
     const fork = this.#fork
-    if (!fork?.mayServe(wish)) return undefined
+    if (!fork?.mayServe(request)) return undefined
     const { logger } = this.#context.deps
     const began = performance.now()
     const about = { sessionId: this.#sessionId, containerId: fork.connection.containerId }
     try {
-      const changed = await fork.follow(wish)
-      fork.purpose = wish.purpose
+      const changed = await fork.follow(request)
+      fork.purpose = request.purpose
       const ms = Math.round(performance.now() - began)
       if (changed > 0) logger.info({ ...about, changed, ms }, 'Fork brought up to date.')
       return fork
@@ -196,12 +196,12 @@ export class SessionFork {
     }
   }
 
-  async #create(wish: ForkWish): Promise<Fork> {
+  async #create(request: ForkRequest): Promise<Fork> {
     const { deps, made, owner, pool } = this.#context
-    const warm = await claimWarm(pool, deps, made, wish.epoch)
-    const connection = warm ?? (await openFresh(deps.engine, await owner(), wish.epoch, made))
+    const warm = await claimWarm(pool, deps, made, request.epoch)
+    const connection = warm ?? (await openFresh(deps.engine, await owner(), request.epoch, made))
     try {
-      const fork = new Fork(connection, wish)
+      const fork = new Fork(connection, request)
       await fork.restore()
       return fork
     } catch (error) {
