@@ -5,7 +5,7 @@ import type { StoredEvent } from '../../server/storage/event-log.ts'
 import type { SessionRecord } from '../../server/storage/session-store.ts'
 import { type Journal, MARKER } from './worker.ts'
 
-/** A sandbox that is lost in the moment between a command's end and the saving of its files: told, and so no silent loss. */
+/** A sandbox that is lost between the end of a command and the saving of its files. The person is told, so the loss is not silent. */
 const UNSAVED = /could not be saved/
 
 export interface SessionEvidence {
@@ -19,7 +19,7 @@ export interface SessionEvidence {
 
 export interface Evidence {
   sessions: SessionEvidence[]
-  /** Containers too many, while the servers were still up and had had their time to clear them up. */
+  /** Containers that were too many while the servers were still up, although they had enough time to remove them. */
   strays: { id: string; state: string; instance: string }[]
   /** All taken after the servers were told to stop. */
   records: SessionRecord[]
@@ -185,9 +185,9 @@ function ofLeases({ records, instances, sessions }: Evidence): string[] {
   // Nobody opens the branches, so nobody takes them over from a server that was killed.
   const branches = new Set(sessions.flatMap(({ journal }) => journal.branches))
   return [
-    ...instances.map((id) => `The instance ${id} has gone and is still said to be there.`),
+    ...instances.map((id) => `The instance ${id} is gone and still counts as alive.`),
     ...records
       .filter(({ sessionId, holder }) => holder !== null && !branches.has(sessionId))
-      .map(({ sessionId, holder }) => `${sessionId} is still held by ${holder}, which has gone.`)
+      .map(({ sessionId, holder }) => `${sessionId} is still held by ${holder}, which is gone.`)
   ]
 }

@@ -1,7 +1,7 @@
 /** Bugs that the checker has to find: each is one change to the product's own source, as a slip of a hand would make it. */
 export interface PlantedBug {
   file: string
-  /** Must be there word for word, so that a bug never turns into no bug by a rename. */
+  /** Must be in the source word for word: after a rename, the walk would otherwise plant nothing. */
   replace: string
   by: string
   /** The checker's message about the bug. */
@@ -16,7 +16,7 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
     by: 'if (Math.random() < 0.2) return { turnId: event.data.turnId }\n    const sent = await this.#once(',
     caught: /was accepted and is in no transcript/
   },
-  /** Every call runs a second time behind its own back. */
+  /** Every call is silently run a second time. */
   'double-run': {
     file: '/server/sessions/sandboxes/run-sandbox-tool.ts',
     replace: 'const result = await connection\n      .callTool(',
@@ -37,7 +37,7 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
     by: 'false',
     caught: /belongs to no session/
   },
-  /** Nobody clears up after an instance that was killed. */
+  /** Nobody cleans up after an instance that was killed. */
   'leaked-container': {
     file: '/server/sessions/sandboxes/janitor.ts',
     replace: 'await engine.remove(id)',

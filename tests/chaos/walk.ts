@@ -20,9 +20,9 @@ export interface WalkOptions extends WorldOptions {
   sessions?: number
   /** Only this one, over and over. */
   fault?: string | undefined
-  /** How long what was left behind may take to be cleared up. */
+  /** The maximum time for removing what was left behind. */
   tidyMs?: number
-  /** Ends it early, with an error; everything is put away as ever. */
+  /** Ends it early, with an error. Everything is cleaned up as usual. */
   signal?: AbortSignal
   say?: (line: string) => void
 }
@@ -46,7 +46,7 @@ export async function walk(engine: PrivateEngine, options: WalkOptions): Promise
     )
     const stopping = new AbortController()
     const working = Promise.all(workers.map((worker) => worker.work(stopping.signal)))
-    working.catch(() => {}) // Heard below, unless the walk is ended early.
+    working.catch(() => {}) // Awaited below, unless the walk is ended early.
     const faults = await shake(world, options, say).finally(() => stopping.abort())
     await working
     say(`${seconds} s are over; all is up again`)

@@ -83,7 +83,7 @@ export class Worker {
     }
   }
 
-  /** With everything up again: what is open gets an answer, and the session does as it is told. Resolves to the effects found in it. */
+  /** Call this when everything is up again. Answers what is open and checks that the session works. Resolves to the effects found in it. */
   async finish(): Promise<string[]> {
     const until = Date.now() + FINAL_MS
     for (let last = 'nothing was tried'; Date.now() < until; await delay(200)) {

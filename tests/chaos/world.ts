@@ -68,7 +68,7 @@ export async function openWorld(engine: PrivateEngine, options: WorldOptions = {
     LLM_PROVIDER: 'demo',
     WARM_POOL_SIZE: '1',
     JANITOR_INTERVAL_SECONDS: '1',
-    // A session that rests gives up its fork.
+    // An idle session gives up its fork.
     PAUSE_AFTER_SECONDS: '5',
     SANDBOX_WORKSPACE_MB: '16',
     LOG_LEVEL: 'warn',
@@ -102,7 +102,7 @@ export async function openWorld(engine: PrivateEngine, options: WorldOptions = {
   }
 }
 
-/** Writes everything to disk before it says so: what it has accepted survives its death, as in a careful installation. */
+/** Writes everything to disk before it acknowledges it, so what it has accepted survives a kill. */
 class TestRedis {
   readonly #port: number
   readonly #dir: string

@@ -11,7 +11,7 @@ afterAll(stopServers)
 
 const CAUSE = 'Error: Cannot find the thing that it needs'
 
-it('a server that does not start is named once, in one line with the cause, and again when that changes', async () => {
+it('a server that does not start is reported once, in one line with the cause, and again when the cause changes', async () => {
   const [dataDir, elsewhere] = [temporaryFolder(), temporaryFolder()]
   const needed = join(elsewhere, 'needed')
   const file = join(dataDir, 'mcp.json')

@@ -119,7 +119,7 @@ describe('a cookie that another port of this host has set', () => {
     await mine.snapshot()
     expect(await list(first.given, victim.proof)).toBe(1)
     expect(await enter(first.given, victim.proof)).toMatchObject({ given: first.given, reply: { isKnown: true } })
-    // Tossed later: in front of the victim's, or in its place.
+    // Planted later: before the victim's cookie, or in its place.
     expect(await list(`${attacker.cookie}; ${first.given}`, victim.proof)).toBe('two_owner_cookies')
     expect((await enter(`${attacker.cookie}; ${first.given}`, victim.proof)).status).toBe(403)
     expect(await list(attacker.cookie, victim.proof)).toBe('owner_unproven')
@@ -143,7 +143,7 @@ describe('a cookie that another port of this host has set', () => {
     expect(removed.filter((line) => /Path=\/;/.test(line))).toEqual([])
   })
 
-  it('under TLS is one that browsers take from this host and path alone', async () => {
+  it('under TLS has a name that browsers accept from this host and path only', async () => {
     const headers = { [OWNER_PROOF_HEADER]: browserOf(owner(), server.url).proof, 'x-forwarded-proto': 'https' }
     const answer = await fetch(`${server.url}/api/owner`, { method: 'POST', headers })
     expect(answer.headers.getSetCookie().at(-1)).toMatch(/^__Host-mcpo_owner_\d+=[^;]+; .*Path=\/; .*Secure/)
@@ -186,7 +186,7 @@ describe('with an access token', () => {
     const cookie = `${access}; ${page.cookie}`
     expect(await status('/api/sessions', { ...page.headers, cookie })).toBe(200)
     await guarded.connect(newId(), { headers: { cookie }, ownerProof: page.proof }).ready()
-    // Every port of this host gets to see the cookie: alone, or with another page's proof, it opens nothing.
+    // Every port of this host sees the cookie. Alone, or with another page's proof, it opens nothing.
     expect(await status('/api/sessions', { cookie })).toBe(401)
     expect(await status('/api/sessions', { ...browserOf(owner(), guarded.url).headers, cookie })).toBe(401)
     // A cookie of an earlier version contains the token itself. It is still accepted, and replaced at the next visit.
@@ -199,7 +199,7 @@ describe('with an access token', () => {
   })
 
   // Checked: if wrong tokens are not counted, the answer is 401 for ever.
-  it('wrong ones are answered 429 after a while, for each client behind a trusted proxy by itself', async () => {
+  it('wrong ones are answered 429 after a while, counted for each client behind a trusted proxy', async () => {
     const secret = 'an access token of some length'
     const guarded = await serve({ AUTH_TOKEN: secret, TRUST_PROXY: 'loopback' })
     const mcp = async (token: string, client: string) => {
@@ -269,7 +269,7 @@ describe('commands', () => {
 })
 
 describe('a spending limit', () => {
-  it('stops and asks; raising it lets the session go on', async () => {
+  it('ends the turn and asks; raising the limit continues it', async () => {
     const frugal = await serve({ MAX_SESSION_TOKENS: '1000' })
     const client = frugal.connect(newId())
     await client.snapshot()
@@ -318,7 +318,7 @@ describe('a deleted session', () => {
 
 describe('a session that its owner may still bring back', () => {
   // Checked: if deleted sessions are not refused, the token opens it again.
-  it('answers nobody until then, whatever they have, and only its owner can bring it back', async () => {
+  it('answers nobody until then, whatever token they have, and only its owner can bring it back', async () => {
     const browser = owner()
     const made = await fetch(`${server.url}/api/sessions`, { method: 'POST', ...asOwner(browser) })
     const { sessionId: id, token } = (await made.json()) as { sessionId: string; token: string }
@@ -348,7 +348,7 @@ describe('a session that its owner may still bring back', () => {
 })
 
 describe('a long conversation', () => {
-  it('takes a fraction of its size on the wire: a slow line would else be cut off before it is through, again and again', async () => {
+  it('is compressed on the wire: on a slow line, the connection would otherwise time out again and again', async () => {
     const id = newId()
     const first = await open(id)
     const { token } = await first.ready()
@@ -375,7 +375,7 @@ describe('a long conversation', () => {
 })
 
 describe('retention', () => {
-  it('removes a conversation with its owner, also one that nobody ever wrote in, and tells its tabs', async () => {
+  it('removes a conversation and its ownership, also of a session in which nobody ever wrote, and tells its tabs', async () => {
     const core = await startCore({}, { sessions: { retentionMs: 300, janitorIntervalMs: 60_000, clockTrustMs: 0 } })
     const gone: string[] = []
     core.feed.subscribe({ gone: (sessionId) => gone.push(sessionId) })

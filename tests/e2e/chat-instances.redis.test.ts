@@ -152,7 +152,7 @@ describe('two instances on one Redis', () => {
   })
 
   // The last one: the others need both.
-  it('carry a turn on when the one that drove it is killed', async () => {
+  it('continue a turn when the one that drove it is killed', async () => {
     const { id, onA, onB, token } = await tabs()
     const [card] = await onA.cards('run echo once | tee -a log.txt; sleep 60')
     await approve(onA, card?.callId)
@@ -167,7 +167,7 @@ describe('two instances on one Redis', () => {
 })
 
 describe('a model that streams on one instance', () => {
-  it('is shown from its beginning to tabs that connect later, and what it said stays when the other stops it', async () => {
+  it('is shown from its beginning to tabs that connect later, and its text stays when the other instance stops it', async () => {
     const text = Array.from({ length: 50 }, (_, at) => `word ${at} `)
     const vendor = await startAnthropicServer({
       otherwise: () => ({ text, delivery: { stopAfter: 'word 40', ending: 'hang' } }),

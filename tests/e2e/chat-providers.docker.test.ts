@@ -77,7 +77,7 @@ let server: Served
 beforeAll(async () => {
   for (const { name, start } of WIRES) {
     const otherwise = (request: RecordedRequest): ScriptedReply => {
-      // Told to wait once, then let through.
+      // The first request is told to wait, the second succeeds.
       const id = /limited-[\w-]+/.exec(JSON.stringify(request.body))?.[0]
       if (id === undefined || waits.has(id)) return behave(name, request)
       waits.set(id, performance.now())
@@ -179,7 +179,7 @@ describe.each(WIRES)('$name', ({ name, model }) => {
     await goesOn(client)
   })
 
-  it('429 is retried as told, and the user sees it', async () => {
+  it('a 429 is retried after the requested wait, and the user sees it', async () => {
     const client = await open()
     const id = `limited-${randomUUID()}`
     expect(await client.turn(id)).toMatchObject({ reason: 'done', text: 'All is well.' })
@@ -190,7 +190,7 @@ describe.each(WIRES)('$name', ({ name, model }) => {
   })
 
   it.each(name === 'gemini' ? ['unknown'] : ['unknown', 'invalid'])(
-    'a call that can not be run (%s) is told to the model',
+    'the model is told about a call that can not be run (%s)',
     async (word) => {
       const client = await open()
       expect(await client.turn(`#${word}`)).toMatchObject({ reason: 'done', results: [] })

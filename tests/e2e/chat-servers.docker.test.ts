@@ -21,7 +21,7 @@ function writeRegistry(dataDir: string, approval: Record<string, string>): strin
 describe("an enabled server's tools in the chat", () => {
   afterAll(stopServers)
 
-  it('are offered, asked for under their real name, run once approved, and gone with the server', async () => {
+  it('are offered, shown for approval with their real name, run after approval, and gone with the server', async () => {
     const dataDir = temporaryFolder()
     const server = await serve({ MCP_CONFIG: writeRegistry(dataDir, { 'get-sum': 'deny' }) }, { dataDir })
     const client = server.connect('chat-servers')

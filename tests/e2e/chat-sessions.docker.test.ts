@@ -44,7 +44,7 @@ describe('20 sessions at once', () => {
 })
 
 describe('stopping', () => {
-  it('a command of 60 s: quiet long before its end, and its processes are gone', async () => {
+  it('a command of 60 s: ends at once, and its processes are gone', async () => {
     const server = await serve()
     const { client } = await open(server)
     const [card] = await client.cards('run echo begun; (sleep 61 & sleep 62 & sleep 60)')
@@ -59,7 +59,7 @@ describe('stopping', () => {
     await server.stop()
   })
 
-  it('the model while it streams: quiet, upstream too, and the next message is taken', async () => {
+  it('the model while it streams: its stream ends, that of the vendor too, and the next message is taken', async () => {
     const text = Array.from({ length: 400 }, (_, at) => `word ${at} `)
     const endless = { text, delivery: { chunkBytes: 60, stopAfter: 'word 300', ending: 'hang' as const } }
     const vendor = await startAnthropicServer({ replies: [endless, { text: 'here again' }], models: MODELS })
@@ -73,7 +73,7 @@ describe('stopping', () => {
     await client.wait('agent:delta', ({ text }) => String(text).includes('word'))
     await client.ask('turn:cancel')
     await client.wait('turn:end', ({ reason }) => reason === 'cancelled')
-    // It hangs there: closed by us, or never.
+    // It hangs there, so only we can close it.
     expect(await vendor.requests[0]?.closed).toEqual({ early: true })
     const quietFrom = client.seen.length
     expect(await client.turn('again')).toMatchObject({ reason: 'done', text: 'here again' })
@@ -82,7 +82,7 @@ describe('stopping', () => {
     await Promise.all([server.stop(), vendor.close()])
   })
 
-  it('the server, while a model hangs: within seconds, and the turn goes on at the next start', async () => {
+  it('the server, while a model hangs: it ends within seconds, and the turn continues at the next start', async () => {
     const vendor = await startAnthropicServer({ replies: [{ hang: 'after-headers' }], models: MODELS })
     const env = { ANTHROPIC_API_KEY: TEST_KEY, ANTHROPIC_BASE_URL: vendor.url, LLM_PROVIDER: 'anthropic' }
     const first = await serve(env)
@@ -164,7 +164,7 @@ describe('two tabs on different models', () => {
     const told = JSON.stringify(vendor.requests.at(-1)?.body)
     expect(told).toContain('"two"')
     expect(told).not.toContain('"one"')
-    // A tab that wishes for a broken model gets the one there is, and a word about it.
+    // A tab that requests a broken model gets the current one, and a notice.
     const wish = server.connect(id, { token, model: 'anthropic/claude-b' })
     expect((await wish.ready()).model).toBe('anthropic/claude-a')
     await client.wait('session:notice', ({ code }) => code === 'model_not_chosen')

@@ -163,7 +163,7 @@ describe('the image, the proxy and the server', () => {
     expect(await client.sh('id -u; echo through the proxy')).toMatch(/^20\d{3}\nthrough the proxy/)
   })
 
-  it('are well by their own health checks', async () => {
+  it('pass their own health checks', async () => {
     for (const [container, service] of [
       [containers[0], proxy],
       [containers[1], orchestrator]
@@ -175,7 +175,7 @@ describe('the image, the proxy and the server', () => {
     }
   })
 
-  it('say where the sandbox image must be made when it is not there', async () => {
+  it('say where the sandbox image must be built if it is missing', async () => {
     const other = join(dir, 'workspace-server.mjs')
     writeFileSync(other, '// another version\n', { mode: 0o644 })
     const binds = [`${other}:/opt/mcp-orchestrator/dist/workspace-server.mjs:ro`]

@@ -103,7 +103,7 @@ it('keeps only a few of 1,000 connections that never log in, for a short time; t
 })
 
 // Checked: if requests or connections are counted by address, the other person is refused.
-it('people are counted one by one: who has used up their share says when to come back, and the others go on', async () => {
+it('each person is counted apart: a person over the limit is told when to come back, and the others go on', async () => {
   const ask = (browser: string) => request('/api/models', { ...holder, ...browserOf(browser, server.url).headers })
   const mine = await Promise.all(Array.from({ length: 60 }, () => ask('greedy')))
   expect(mine.filter(({ status }) => status === 200)).toHaveLength(50)
@@ -121,7 +121,7 @@ it('people are counted one by one: who has used up their share says when to come
 })
 
 // Checked: if refused messages count, the second message is refused.
-it('messages that were refused do not count, and the one too many is told when to come back', async () => {
+it('messages that were refused do not count, and a refusal says when to come back', async () => {
   const client = server.connect(newId(), { accessToken, browser: 'writer' })
   await client.snapshot()
   expect((await client.turn('hello')).reason).toBe('done')
@@ -138,7 +138,7 @@ it('messages that were refused do not count, and the one too many is told when t
 })
 
 // Checked: if connections of everyone are counted by address, the one who has sessions is refused.
-it('someone who makes up browsers takes all connections of newcomers at an address, but none of those who have sessions', async () => {
+it('someone who makes up browsers uses up the connections for newcomers at an address, but none of those for people with sessions', async () => {
   const connect = (browser: string) => server.connect(newId(), { accessToken, browser })
   const known = connect('regular')
   await known.ready()

@@ -34,7 +34,7 @@ it('follows a session from its opening to the end of its connection, with every 
   await client.ask('tool:approval', { callId: card?.callId, approved: true })
   await client.wait('tool:started', ({ callId }) => callId === card?.callId)
 
-  // The only sandbox is at work: the calls of others are refused.
+  // The only sandbox is in use, so the calls of others are refused.
   const other = server.connect('other')
   await other.ready()
   await other.turn('run true')

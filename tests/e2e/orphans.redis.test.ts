@@ -78,7 +78,7 @@ describe.concurrent('containers of a server that was killed', () => {
     const known = await list(deploymentOf(dataDir))
     expect(known.length).toBeGreaterThan(0)
     const child = startServer(dataDir)
-    // As early as a person could: it has just begun, and holds the lock on the folder.
+    // As early as a person could do it: the start has just begun and holds the lock on the folder.
     await eventually('it has the lock', async () => {
       const left = (await list(deploymentOf(dataDir))).filter(({ id }) => known.some((each) => each.id === id))
       return left.length < known.length || child.exitCode !== null
@@ -107,7 +107,7 @@ describe.concurrent('several instances on one Redis', () => {
       return (await admin.zcount(key, Date.now(), '+inf')) === 2
     })
     await admin.quit()
-    // Until then a store that is new proves nothing about instances.
+    // Until then the store is too new to prove anything about instances.
     await eventually('the store is old enough', async () => Date.now() - began > 20_000)
     const four = await serve({ ...env, WARM_POOL_SIZE: '0' }, { dataDir })
     expect(four.deployment).toBe(one.deployment)
@@ -115,7 +115,7 @@ describe.concurrent('several instances on one Redis', () => {
     expect(two.deployment).toBe(one.deployment)
   })
 
-  it('tell open pages when Redis was emptied, keep their deployment, and release at once what no session owns', async () => {
+  it('tell open pages when Redis was emptied, keep their deployment, and release at once what belongs to no session', async () => {
     const redis = await startRedis()
     const env = { REDIS_URL: redis.url }
     const dataDir = temporaryFolder()
@@ -134,7 +134,7 @@ describe.concurrent('several instances on one Redis', () => {
     expect(before).toHaveLength(2)
     const other = two.connect(`test-${randomUUID()}`, { browser: cookie })
     await other.ready()
-    // An answer from the room: it has joined.
+    // An answer proves that it has joined the room.
     await other.turn('hello')
     const admin = new Redis(redis.url)
     await admin.flushall()

@@ -87,7 +87,7 @@ describe('several server processes', () => {
     await next.sh(id, 'echo next >> log.txt')
     old.child.kill('SIGCONT')
     expect(await running.reply).toMatchObject({ ok: false, code: 'outcome_unknown' })
-    // Nothing of the old owner's is left that could still act; it has to ask for the session again, like anyone.
+    // Nothing of the old owner is left that could still act. It has to acquire the session again, like anyone else.
     expect(await next.sh(id, 'cat log.txt; pgrep -x sleep || echo alone')).toMatch(/^next\s+alone/)
     const late = await old.call(id, 'write_file', { path: 'late.txt', content: 'x' }).reply
     expect(late.ok).toBe(true)

@@ -18,7 +18,7 @@ afterEach(async () => {
   await stopServers()
 })
 
-it('nine live sessions over three instances: one is killed, all go on at the others, with nothing lost', {
+it('when one of three instances with nine live sessions is killed, all sessions continue on the others without losing anything', {
   timeout: 240_000
 }, async () => {
   const env = { ...(await testRedisEnv()), JANITOR_INTERVAL_SECONDS: '1' }
@@ -46,7 +46,7 @@ it('nine live sessions over three instances: one is killed, all go on at the oth
   await victim.kill9()
   const times = await Promise.all(
     people.map(async ({ client, id }) => {
-      // Those on the others notice nothing; those on the dead one come back by themselves, and ask again.
+      // Clients of the other instances notice nothing; those of the dead one reconnect by themselves and ask again.
       let said = ''
       await eventually('the session does as it is told', async () => {
         if (!client.socket.connected) return false

@@ -22,7 +22,7 @@ interface Asked {
   message: string
 }
 
-/** A client whose human answers what the list says, in its order, and then dismisses. */
+/** A client whose user gives the answers of the list in order, and then dismisses every question. */
 async function start(
   answers: (string | null)[] | undefined,
   options: GatewayProcessOptions = {},
@@ -74,7 +74,7 @@ describe('a call that needs approval, over stdio', { timeout: 60_000 }, () => {
     expect(asked).toHaveLength(3)
   })
 
-  it.each(ERAS)('is not asked for again where the human says so (%s)', async (era) => {
+  it.each(ERAS)('is not asked for again if the user says so (%s)', async (era) => {
     const { asked, write, written } = await start(['Approve, and do not ask again for this tool'], { era })
     await write('one')
     expect(route(await write('two'))).toMatchObject({ approvedBy: 'memory' })
@@ -82,7 +82,7 @@ describe('a call that needs approval, over stdio', { timeout: 60_000 }, () => {
     expect(asked).toHaveLength(1)
   })
 
-  it.each(ERAS)('is refused with a way out when nobody can be asked (%s)', async (era) => {
+  it.each(ERAS)('is refused with advice if nobody can be asked (%s)', async (era) => {
     const { write, written } = await start(undefined, { era })
     const refused = await write('one')
     expect([code(refused), refused.isError]).toEqual(['approval_unavailable', true])

@@ -178,7 +178,8 @@ describe('a tool whose definition changed', { timeout: 60_000 }, () => {
     expect(asked).toHaveLength(1)
     asking.change('Changed under way.')
     await asking.close()
-    // Said yes to what the catalogue knows, the server turns out to have another: not run. Then the difference is shown.
+    // The person approves the definition in the tool index, but the server has another one: the call is not run, and then the difference
+    // is shown.
     const later = await asking.open({}, ['Approve', 'Reject'])
     expect(textOf(await later.note('three'))).toMatch(/has just changed/)
     expect(textOf(await later.note('four'))).toMatch(/was rejected/)

@@ -74,7 +74,7 @@ function guardsOf(pid: number): number[] {
   })
 }
 
-/** Every way to a file that was thought of. */
+/** Every way to a file that we thought of. */
 function waysTo(paths: string[], gatewayPid: number | undefined, scratch: string): string {
   const files = paths.map((path) => `'${path}'`).join(' ')
   return `
@@ -255,7 +255,7 @@ describe('a hostile server', { timeout: 120_000 }, () => {
     expect(await run(OWN_NAME)).toBe(pid)
   })
 
-  it('is told where to move what it is given in the data folder', async () => {
+  it('is refused a path in the data folder, with advice where to move it', async () => {
     const dir = temporaryFolder()
     const data = join(dir, 'data')
     mkdirSync(data)

@@ -14,7 +14,7 @@ export interface ExposedClient {
   heard: { method: string; params: Record<string, unknown> }[]
 }
 
-/** `name` is in its answers, so that it can be told whose they are. */
+/** `name` is part of its answers, so that a test knows which client gave them. */
 export function createClient(era: Era, name = 'someone', canAnswer = true): ExposedClient {
   const asked: string[] = []
   const heard: ExposedClient['heard'] = []

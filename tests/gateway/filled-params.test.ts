@@ -85,7 +85,7 @@ describe('parameters that the rules do not find', { timeout: 60_000 }, () => {
     expect(notes()).toEqual([{ title: 'Buy milk', pinned: false }])
   })
 
-  it.each(ERAS)('are shown to a human where a write would get what nobody said (%s)', async (era) => {
+  it.each(ERAS)('are shown to a person if a write would get a value that nobody said (%s)', async (era) => {
     const samples = ['{"title": "Dairy", "pinned": true}', '{"title": "Dairy"}']
     const { note, notes, questions } = await start({ era, samples, answers: [APPROVE, 'Reject'] })
     const done = await note('jot down that we lack milk')
@@ -105,7 +105,7 @@ describe('parameters that the rules do not find', { timeout: 60_000 }, () => {
     const { note, notes, gateway } = await start({ env })
     const done = await note('note: Call Ann')
     expect(route(done)).toMatchObject({ params: { title: 'Call Ann' }, filledBy: { title: 'model' } })
-    // A tool that only reads may be given more than the very words.
+    // A tool that only reads may also get values that are not literally in the request.
     const echo = await gateway.call('execute', { server: 'steady', tool: 'echo', request: 'say something' })
     expect([textOf(echo), route(echo)]).toEqual([
       'made up',

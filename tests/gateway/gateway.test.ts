@@ -20,7 +20,7 @@ const data = (result: Record<string, unknown>) => result.structuredContent as Re
 const route = (result: Record<string, unknown>) => (result._meta as Record<string, unknown>)['mcp-orchestrator/route']
 
 describe('the gateway over stdio', { timeout: 60_000 }, () => {
-  it.each(['legacy', 'auto'] as const)('serves four tools and really runs what is behind them (%s)', async (era) => {
+  it.each(['legacy', 'auto'] as const)('serves four tools and runs the servers' tools through them (%s)', async (era) => {
     const gateway = await start({ everything: real('server-everything'), memory: real('server-memory') }, { era })
     expect(gateway.client.getProtocolEra()).toBe(era === 'auto' ? 'modern' : 'legacy')
     const { tools } = await gateway.client.listTools()
@@ -139,7 +139,7 @@ describe('the gateway over stdio', { timeout: 60_000 }, () => {
     expect(textOf(await call('execute', { server: 'a', tool: 'pid' }))).toBe(pid)
   })
 
-  it('goes to an alternative when a server is gone, and says so', async () => {
+  it('uses an alternative when a server is gone, and says so', async () => {
     const file = join(process.env.TMPDIR ?? '/tmp', `failover-${crypto.randomUUID()}`)
     const { call } = await start({
       first: child('empty-after-restart', [`${file}-1`], { alternatives: ['nobody', 'second'], idleSeconds: 0.05 }),
@@ -153,7 +153,7 @@ describe('the gateway over stdio', { timeout: 60_000 }, () => {
   })
 
   // Checked: if every rule allows, the call runs.
-  it('keeps to the policy', async () => {
+  it('applies the policy', async () => {
     const { call } = await start({ a: child('steady', ['/dev/null'], { approval: { 'write*': 'deny', env: 'ask' } }) })
     const denied = await call('execute', { server: 'a', tool: 'write', params: { message: 'x' } })
     expect([denied.isError, textOf(denied)]).toEqual([
@@ -174,7 +174,7 @@ describe('the gateway over stdio', { timeout: 60_000 }, () => {
     expect(textOf(await echo('a/b'))).toBe('ok')
   })
 
-  it.each(['SIGTERM', 'stdin'])('comes to a good end after %s while a server is still starting', async (how) => {
+  it.each(['SIGTERM', 'stdin'])('ends cleanly after %s while a server is still starting', async (how) => {
     const word = `mute-${crypto.randomUUID()}`
     const mute = { command: process.execPath, args: ['-e', 'setInterval(() => {}, 1000)', word] }
     const gateway = await startGateway({ mute })

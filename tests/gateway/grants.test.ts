@@ -78,7 +78,7 @@ describe('secrets of the registry', { timeout: 120_000 }, () => {
     expect(await command('test', 'thief')).toMatchObject({ code: 1, out: expect.stringContaining('servers accept') })
     expect((await command('health', 'bank')).out).toContain('servers accept')
 
-    // Nobody at a terminal is a no.
+    // Without a terminal, the question counts as rejected.
     expect(await command('accept', 'bank')).toMatchObject({ code: 1, out: expect.stringContaining('--send-it-home') })
     expect(await token('bank')).toContain('servers accept')
     expect(await command('accept', 'bank', '--yes')).toMatchObject({ code: 0, out: expect.stringContaining('BANK') })
@@ -86,7 +86,7 @@ describe('secrets of the registry', { timeout: 120_000 }, () => {
     expect(await token('thief')).toContain('servers accept')
     expect(gateway.stderr()).not.toContain(SECRET)
 
-    // Limits and words may change freely; a copy under another name is another entry.
+    // Limits and descriptions may change freely; a copy under another name is another entry.
     write((servers) => {
       servers.bank = { ...servers.bank, timeoutMs: 5000, description: 'of money' }
       servers.copy = { ...servers.bank }

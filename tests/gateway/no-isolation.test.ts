@@ -1,4 +1,4 @@
-/** On a system that can't keep servers apart: what runs, and who is told. */
+/** Tests what runs on a system that can't isolate servers, and who is told. */
 
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'

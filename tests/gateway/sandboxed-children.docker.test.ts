@@ -239,7 +239,7 @@ describe('servers in containers', { timeout: 120_000 }, () => {
     }
   })
 
-  it('end when idle, and come back with the next call', async () => {
+  it('stop when idle, and start again with the next call', async () => {
     const name = unique('idle')
     const { call } = await start({ [name]: boxed('steady', true, { idleSeconds: 0.2 }) })
     await call('execute', echo(name))
@@ -305,7 +305,7 @@ describe('servers in containers', { timeout: 120_000 }, () => {
     await gone(name)
   })
 
-  it('left half made by a gateway that was killed are removed by the next', async () => {
+  it('left incomplete by a gateway that was killed are removed by the next one', async () => {
     const name = unique('leftover')
     const image = docker('image', 'ls', '-q', 'mcp-orchestrator-sandbox').split('\n')[0] ?? ''
     const make = (age: number) =>

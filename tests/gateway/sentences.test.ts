@@ -137,7 +137,7 @@ describe('a sentence', { timeout: 60_000 }, () => {
     expect(ran()).toEqual(['cleanup {}', 'remove_container {"id":42}'])
   })
 
-  it('runs what reads: by annotation, by the entry’s word, plainly by name where a server annotates nothing', async () => {
+  it('runs readers: by annotation, by `readOnly` of the entry, or by plain wording if the server annotates nothing', async () => {
     const more = { browser: { readOnly: ['browser_*'] }, docker: { approval: { '*': 'allow' }, readOnly: ['*'] } }
     const { execute, status, ran } = await start({ more })
     await execute({ request: 'get all pods of kubernetes' })
@@ -192,7 +192,7 @@ describe('a sentence', { timeout: 60_000 }, () => {
     expect(ran()).toEqual([])
   })
 
-  it.each(ERAS)('runs a write after the client’s human has approved exactly that call (%s)', async (era) => {
+  it.each(ERAS)('runs a write after the client’s user has approved exactly that call (%s)', async (era) => {
     const { execute, ran, questions } = await start({ era, answers: [APPROVE, 'Reject', 'Reject'] })
     expect(textOf(await execute({ request: 'remove the picture, id=42' }))).toBe('ran remove_container')
     expect(questions[0]).toMatch(/"remove_container".*"docker".*"id": 42/s)
@@ -206,7 +206,7 @@ describe('a sentence', { timeout: 60_000 }, () => {
     expect(ran()).toEqual(['remove_container {"id":42}'])
   })
 
-  it('always gets the other candidates where it gets no result', async () => {
+  it('always gets the other candidates if it gets no result', async () => {
     const { status } = await start()
     const others = (answer: Record<string, unknown>) =>
       (answer.candidates as { tool: string }[]).map(({ tool }) => tool)
@@ -252,7 +252,7 @@ describe('a sentence', { timeout: 60_000 }, () => {
     expect(ran()).toEqual(['get_pods {}', 'get_pods {}', 'get_pods {}'])
   })
 
-  it('sends params that no found tool knows nowhere, and others only where it is sure', async () => {
+  it('sends parameters to a tool only if the tool knows them and is certain enough', async () => {
     const { status, ran } = await start()
     expect(await status({ request: 'get all pods of kubernetes', params: { password: 'x' } })).toMatchObject({
       status: 'needs_confirmation',
@@ -313,7 +313,7 @@ describe('a sentence', { timeout: 60_000 }, () => {
     ])
   })
 
-  it('is asked back where two servers have the same tool and it names neither', async () => {
+  it('leads to a question if two servers have the same tool and it names neither', async () => {
     const tools = ({ dir }: { dir: string }) => {
       writeFileSync(join(dir, 'pods.json'), JSON.stringify(KUBERNETES))
       return child('shaped', [join(dir, 'pods.json'), join(dir, 'calls')])
@@ -327,7 +327,7 @@ describe('a sentence', { timeout: 60_000 }, () => {
     expect(textOf(await execute('get all pods of kubernetes on staging'))).toBe('ran get_pods')
   })
 
-  it('hears that a server is still starting, and runs no unsure guess of another meanwhile', async () => {
+  it('is told that a server is still starting, and runs no uncertain match on another one meanwhile', async () => {
     const MAIL = [
       { name: 'list_messages', description: 'List all messages in the mailbox.', ...reads },
       { name: 'delete_message', description: 'Delete a message in the mailbox.', inputSchema: id, ...destroys }
@@ -358,7 +358,7 @@ describe('a sentence', { timeout: 60_000 }, () => {
     expect(readFileSync(join(gateway.dir, 'calls'), 'utf8')).toBe('list_messages {}\n')
   })
 
-  it('is routed by what its client chose before, and still runs no write by itself', async () => {
+  it('is routed by earlier choices of its client, and still runs no write by itself', async () => {
     const { gateway, execute, status, ran } = await start()
     const first = async (query: string) => {
       const { matches } = (await gateway.call('find_tool', { query, limit: 50 })).structuredContent as {

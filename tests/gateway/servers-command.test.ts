@@ -96,7 +96,7 @@ describe('servers', { timeout: 60_000 }, () => {
     expect(err).toMatch(sentence)
   })
 
-  it('says that there are none, and takes no failure from one that is off', async () => {
+  it('says if there are none, and a server that is off is no failure', async () => {
     const none = workplace({})
     for (const action of ['test', 'health']) {
       expect(await none.run(action)).toEqual({ code: 0, out: `${none.config} has no servers.\n`, err: '' })
@@ -106,7 +106,7 @@ describe('servers', { timeout: 60_000 }, () => {
     expect(JSON.parse((await run('test', '--json')).out)).toEqual([{ server: 'off', enabled: false, ok: true, ms: 0 }])
   })
 
-  it('tests servers for real, tells their health, and shows what they wrote', async () => {
+  it('tests real servers, shows their health, and shows what they wrote', async () => {
     const placeholder = (name: string) => `\${secret:${name}}`
     const { run } = workplace({
       good: child('noise', ['little']),
@@ -132,7 +132,7 @@ describe('servers', { timeout: 60_000 }, () => {
     expect(all).not.toContain('hidden-value')
   })
 
-  it('says which tools have changed or are left out, and what to do', async () => {
+  it('says which tools have changed or were left out, and what to do', async () => {
     const { run, dir } = workplace({})
     const definitions = join(dir, 'tools.json')
     const config = join(dir, 'mcp.json')

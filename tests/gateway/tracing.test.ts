@@ -55,14 +55,14 @@ const call = (params: Record<string, unknown>) => ({
 })
 
 describe('trace context', { timeout: 60_000 }, () => {
-  it('reaches the child as it came where nobody traces', async () => {
+  it('reaches the child unchanged if no collector is set', async () => {
     const gateway = await startGateway({ steady: child('steady') })
     closers.push(() => gateway.end())
     const seen = JSON.parse(textOf({ ...(await gateway.client.callTool(call({}))) }))
     expect(seen).toMatchObject({ traceparent, tracestate: 'vendor=1' })
   })
 
-  it('goes on from our own spans where a collector is set, and no argument is in any', async () => {
+  it('continues from our own spans if a collector is set, and no span contains an argument', async () => {
     const { endpoint, spans, text } = await collector()
     const env = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }
     const gateway = await startGateway({ steady: child('steady') }, { env })

@@ -82,7 +82,7 @@ describe('the Role', () => {
     }
   })
 
-  it('is missed in a sentence if it is not applied', async () => {
+  it('is named in a sentence if it is not applied', async () => {
     test = await startTestCluster({ hasContainers: false, rules: [] })
     const error = await test
       .engine()
@@ -101,7 +101,7 @@ describe('the manifests', () => {
     for (const label of labels) expect(label['pod-security.kubernetes.io/enforce']).toBe('restricted')
   })
 
-  it('have pods that pass the restricted standard', () => {
+  it('have pods that satisfy the restricted standard', () => {
     const workloads = manifests.filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet')
     expect(workloads).toHaveLength(2)
     for (const { metadata, spec } of workloads) {

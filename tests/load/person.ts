@@ -1,4 +1,4 @@
-/** One of many people at work: a turn with a tool call every few seconds, each card answered yes at once. */
+/** One of many people at work: starts a turn with a tool call every few seconds, and approves each card at once. */
 
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -8,7 +8,7 @@ import { textOf } from '../support/text-of.ts'
 export interface Timing {
   /** When it began, ms since the start of the load. */
   at: number
-  /** From the yes to the result. */
+  /** From the approval to the result. */
   callMs: number
   /** From the message to the end of the turn. */
   turnMs: number
@@ -57,7 +57,7 @@ async function oneTurn(client: Client, mark: string, began: number): Promise<Tim
   const callMs = performance.now() - approved
   if (!textOf(result).includes(mark)) throw new Error(`another answer: ${textOf(result).slice(0, 200)}`)
   await client.wait('turn:end', undefined, { from, ms: LIMIT_MS })
-  // The events that it has seen are not needed any more; keeping them would leak memory in this process.
+  // Events that were read are no longer needed; keeping them would leak memory in this process.
   client.seen.length = 0
   return { at: start - began, callMs, turnMs: performance.now() - start }
 }

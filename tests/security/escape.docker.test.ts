@@ -1,4 +1,4 @@
-/** Ways out of a sandbox that a command could try. Each is tried for real, and must end with the kernel's no. */
+/** Ways out of a sandbox that a command could try. Each is really tried, and the kernel must refuse it. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createTestSandboxes } from '../../server/sandbox/docker/sandboxes.fixture.ts'
 import type { WorkspaceConnection } from '../../server/sandbox/port.ts'
@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 afterAll(() => sandboxes.removeAll())
 
-/** Calls the C library, so that no program in the image has to be there for it. */
+/** Calls the C library, so that the image needs no program for it. */
 const libc = (line: string) =>
   `python3 -c 'import ctypes, os; libc = ctypes.CDLL(None, use_errno=True)
 r = ${line}

@@ -37,7 +37,7 @@ export interface GatewayProcessOptions {
   /** The requests that the client supports, and its handlers for them. */
   capabilities?: ClientCapabilities
   onClient?: (client: Client) => void
-  /** In place of one that is made here. */
+  /** Used in place of a client that is created here. */
   client?: Client
 }
 

@@ -50,7 +50,7 @@ it('says that a command continues below, as long as it does', async () => {
   await more.waitFor()
   for (let press = 0; (await more.count()) > 0; press++) {
     expect(press).toBeLessThan(20)
-    // It may go between the look and the click.
+    // The button may disappear between the check and the click.
     await more.click({ timeout: 2000 }).catch(() => {})
     await me.page.evaluate('new Promise(requestAnimationFrame)')
   }
@@ -81,7 +81,7 @@ it('shows long blanks and the ends of lines, in commands and in arguments', asyn
   expect(now().offences).toEqual([])
 })
 
-it('tells texts from numbers, words of JSON, empty texts and blanks', async () => {
+it('shows texts differently from numbers, JSON literals, empty texts and blanks', async () => {
   const json = JSON.stringify({ a: times(100, 1) })
   const values = { five: 5, text5: '5', none: null, textNone: 'null', empty: '', blank: '  ', plain: 'ok', json }
   const { me } = await now().arrive(asking('other', 'draw', values))
@@ -106,7 +106,7 @@ it('shows right-to-left names in the order of the command', async () => {
   expect(places).toEqual((places as number[]).toSorted((a, b) => a - b))
 })
 
-it('shows as many calls of a full inbox as a page can bear, and says how many wait behind them', async () => {
+it('shows a limited number of calls of a full inbox, and says how many more wait', async () => {
   const args = { list: times(30, { a: 1, b: 2 }) }
   now().fake.approvals = Array.from({ length: 100 }, (_, at) => inboxCard(`c${at}`, args))
   const { me } = await now().arrive()

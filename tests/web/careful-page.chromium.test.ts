@@ -86,7 +86,7 @@ it('says that a tool is always allowed from now on, and how that ends', async ()
   expect(Object.keys(session.transcript.allowed)).toHaveLength(1)
 })
 
-it('takes an Enter right after R for no rejection', async () => {
+it('does not take an Enter right after R as a rejection', async () => {
   const { me, session } = await now().arrive(asking('a'))
   await me.page.keyboard.press('Alt+p')
   await me.page.locator('.approval-card:focus [data-approve][aria-disabled=false]').waitFor()
@@ -107,7 +107,7 @@ it('takes an Enter right after R for no rejection', async () => {
   await expect.poll(() => session.transcript.calls.a?.decision).toMatchObject({ approved: false, reason: 'x' })
 })
 
-it('renews the sentence about a file with the comparison, and says no outdated number of calls', async () => {
+it('updates the sentence about a file with the comparison, and shows no outdated number of calls', async () => {
   const { me, session } = await now().arrive((opened) => {
     opened.append('user:message', { turnId: 't', text: 'go' })
     const target = { path: '/workspace/f.txt', is: 'new' as const }
@@ -228,7 +228,7 @@ it.each([
   await expect.poll(() => me.page.locator('code').getByText('execute_command').first().isVisible()).toBe(true)
 })
 
-it('heads only a call that succeeded with a check mark', async () => {
+it('shows a check mark only on a call that succeeded', async () => {
   const ending = { exitCode: 2, signal: null, timedOut: false, durationMs: 5 }
   const { me } = await now().arrive(
     ended({

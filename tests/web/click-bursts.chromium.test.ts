@@ -1,4 +1,6 @@
-/** Clicks that follow each other quickly decide on one card at most: nobody has read the card that came under the pointer meanwhile. */
+/**
+ * Clicks that follow each other quickly decide one card at most, because nobody has read the card that came under the pointer meanwhile.
+ */
 import { expect, it } from 'vitest'
 import { useFakePage } from './fake-page.ts'
 import type { FakeSession } from './fake-server.ts'

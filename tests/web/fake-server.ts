@@ -222,7 +222,7 @@ export class FakeServer {
   onOpen: (session: FakeSession) => void = () => {}
   /** Refuse to let anyone in, with this code. */
   refuseWith: string | null = null
-  /** Nobody comes in before it is over. */
+  /** Connections are admitted only when this has resolved. */
   gate: Promise<void> = Promise.resolve()
   readonly #http: Server
   readonly #io: SocketServer
@@ -265,18 +265,18 @@ export class FakeServer {
     return session
   }
 
-  /** As a network does it: without a word. */
+  /** Cuts the connection silently, as a network does. */
   breakConnections(): void {
     for (const { conn } of this.#io.sockets.sockets.values()) conn.close()
   }
 
-  /** As another tab does it. */
+  /** Does what another tab would do. */
   delete(id: string): void {
     this.sessions.delete(id)
     this.#io.in(id).disconnectSockets(true)
   }
 
-  /** As a server does whose store was emptied. */
+  /** Does what a server does when its store was emptied. */
   lose(id: string): void {
     this.sessions.delete(id)
     this.#io.in(id).emit('session:lost', { message: 'The server lost its state.' })

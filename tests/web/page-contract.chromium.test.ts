@@ -6,7 +6,7 @@ import type { FakeSession } from './fake-server.ts'
 const now = useFakePage()
 const arrive = (open?: (session: FakeSession) => void) => now().arrive(open)
 
-it('asks for the whole when an event went missing, and ends with the truth', async () => {
+it('asks for a whole snapshot when an event went missing, and then shows the true state', async () => {
   const { me, session } = await arrive()
   session.append('user:message', { turnId: 't', text: 'first' })
   await me.page.getByText('first').first().waitFor()
@@ -18,7 +18,7 @@ it('asks for the whole when an event went missing, and ends with the truth', asy
   expect(now().offences).toEqual([])
 })
 
-it('asks again when the whole is refused, and takes none that is older than what it has', async () => {
+it('asks again when the snapshot is refused, and accepts none that is older than what it has', async () => {
   const { me, session } = await arrive()
   const old = structuredClone(session.snapshot())
   session.append('user:message', { turnId: 't', text: 'first' })
@@ -222,7 +222,7 @@ it('says how many waiting calls a switch of the model cancels, as it stands when
   expect(session.transcript.turnId).toBeNull()
 })
 
-it('takes nothing of one session over into another, not even where the calls have the same ids', async () => {
+it('carries nothing over from one session to another, not even if their calls have the same ids', async () => {
   const { me, session } = await arrive((opened) => {
     opened.append('user:message', { turnId: 't', text: 'go' })
     opened.ask('t', [{ callId: 'call_0', name: 'execute_command', args: { command: 'make' } }])

@@ -138,7 +138,7 @@ it('closes a menu with Escape also when what had the keyboard in it is gone', as
   await expect.poll(() => me.page.evaluate('document.activeElement.ariaLabel')).toBe('Settings')
 })
 
-it('takes the second click of a double-click on Send for no Stop', async () => {
+it('does not take the second click of a double-click on Send as Stop', async () => {
   const { me, session } = await now().arrive()
   await me.composer.fill('do it')
   await me.page.evaluate(`new MutationObserver((_, observer) => {
@@ -154,7 +154,7 @@ it('takes the second click of a double-click on Send for no Stop', async () => {
   await me.page.getByText('You stopped this turn.').waitFor()
 })
 
-it('tells of its keys in the settings', async () => {
+it('explains its keys in the settings', async () => {
   const { me } = await now().arrive()
   await me.button('Settings').click()
   await me.button('Keyboard shortcuts').click()
@@ -238,7 +238,7 @@ it('offers no notifications where a page can show none', async () => {
   expect(now().offences).toEqual([])
 })
 
-it('tells of a call that waits, and comes to the front when that is clicked', async () => {
+it('notifies about a call that waits, and comes to the front when the notification is clicked', async () => {
   const { me, session } = await now().arrive()
   await me.page.evaluate(`{
     window.made = []

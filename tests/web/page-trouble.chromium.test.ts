@@ -6,7 +6,7 @@ import type { WorkspacePage } from './workspace-page.ts'
 
 const now = useFakePage()
 
-it('loads the page anew when a part of it is gone from the server, once; then it says so', async () => {
+it('reloads the page once when a part of it is gone from the server; after that it says so', async () => {
   const { me } = await now().arrive()
   const dialog = me.page.getByRole('dialog', { name: 'Waiting for you' })
   const missing = me.page.getByText('could not be loaded')
@@ -34,7 +34,7 @@ it('loads the page anew when a part of it is gone from the server, once; then it
   await dialog.waitFor()
 })
 
-it('says so without a new start while something is being written that would be lost', async () => {
+it('says so without a reload while something is being written that would be lost', async () => {
   const { me } = await now().arrive()
   await me.page.goto(`${now().fake.url}/#/activity`)
   const field = me.page.getByRole('textbox', { name: 'Tool' })
@@ -150,7 +150,7 @@ it.each([
   if (viewport.width < 1000) await me.button('Show the sessions').click()
   const list = me.page.getByRole('navigation', { name: 'Sessions' })
   await me.page.route('**/api/sessions*', (route) => route.abort())
-  // It can't be asked how many there are: it says so, and deletes nothing.
+  // The page can't ask how many sessions there are, so it says that and deletes nothing.
   await list.getByText('Delete all sessions').click()
   await me.page.getByText('cannot be reached right now').waitFor()
   await me
@@ -247,7 +247,7 @@ async function removeOpen(me: WorkspacePage): Promise<void> {
 
 it.each([
   ['that the page knows of', true],
-  ['that nobody has noticed yet', false]
+  ['that the page has not noticed yet', false]
 ])('deletes no session and opens none while there is no connection: one %s', async (_name, isNoticed) => {
   const { me } = await now().arrive(asking)
   await me.cards.first().waitFor()

@@ -133,7 +133,7 @@ describe('decisions', () => {
 })
 
 describe('files and sessions', () => {
-  it('takes files in and gives them out, shows what a call changed, and keeps what was typed', async () => {
+  it('uploads and downloads files, shows what a call changed, and keeps what was typed', async () => {
     const me = await arrive()
     await me.button('Show the files').click()
     await me.page
@@ -281,7 +281,7 @@ describe('several windows', () => {
 })
 
 describe('the server gone', () => {
-  it('says so, comes back by itself, and shows the truth about a call that was cut off', async () => {
+  it('says so, reconnects by itself, and shows the true outcome of a call that was cut off', async () => {
     const me = await arrive()
     await me.ask('run echo started; sleep 300')
     await me.approve()
@@ -326,7 +326,7 @@ describe('hostile text', () => {
   })
 })
 
-describe('everyone can use it', () => {
+describe('accessibility', () => {
   it('has no serious fault on any screen, light or dark', async () => {
     const me = await arrive()
     const faults: string[] = []

@@ -40,7 +40,7 @@ it('regenerates the last answer by keyboard, and folds the earlier one', async (
   expect(now().offences).toEqual([])
 })
 
-it('goes on with one button after the token limit, which goes away with its banner', async () => {
+it('continues after the token limit with one button, which disappears with its banner', async () => {
   const { me, session } = await now().arrive((opened) => {
     opened.append('user:message', { turnId: 't', text: 'Write a poem.' })
     opened.append('agent:error', { turnId: 't', code: 'spending_limit', message: 'It has used up its tokens.' })

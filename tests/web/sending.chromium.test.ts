@@ -127,7 +127,7 @@ it('keeps a message that arrived when only the answer was lost, and sends the ne
   expect(said()).toEqual(['one', 'two'])
 })
 
-it('sends again what the connection took along', async () => {
+it('sends again what was lost with the connection', async () => {
   session.loses = 'commands'
   await me.say('one')
   await me.composer.fill('two')
@@ -163,7 +163,7 @@ it('leaves a message in the session it was written in', async () => {
   expect(said(second)).toEqual(['of the second'])
 })
 
-it('gives back what was on its way when the page was reloaded, unless it has arrived', async () => {
+it('restores a message that was being sent when the page was reloaded, unless it has arrived', async () => {
   session.loses = 'answers'
   await me.say('arrived')
   await hasSaid(['arrived'])

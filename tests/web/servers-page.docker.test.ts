@@ -265,7 +265,7 @@ describe('the servers in the page', () => {
     const before = await calls.count()
     await echo('second')
     await expect.poll(() => calls.count()).toBeGreaterThan(before)
-    // The one that no test here makes.
+    // An outcome that no test here produces.
     await page.getByLabel('Outcome').selectOption('needs_params')
     await page.getByText('Nothing matches this filter.').waitFor()
     await page.getByLabel('Outcome').selectOption('')

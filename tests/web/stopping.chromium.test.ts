@@ -1,4 +1,4 @@
-/** A turn, and the calls that wait in it, end by nobody's accident. */
+/** Nobody ends a turn, or the calls that wait in it, by accident. */
 import { expect, it } from 'vitest'
 import { useFakePage } from './fake-page.ts'
 import type { FakeSession } from './fake-server.ts'
@@ -53,7 +53,7 @@ it('gives queued messages back as a draft when the turn is stopped, and says so 
 })
 
 // Seen before: two quick presses were taken for one, though the question says “Press Esc again”.
-it('takes a second Escape for a stop, however quick, but not a held key, nor one after a click or another key', async () => {
+it('a second Escape stops, however quick it is, but not a held key, nor an Escape after a click or another key', async () => {
   const { me, session } = await now().arrive(working)
   await me.button(/^Stop/).first().waitFor()
   await stopClock(me)
@@ -94,7 +94,7 @@ it('asks before the Stop button cancels calls that wait', async () => {
   await expect.poll(() => ended(session)).toBe('cancelled')
 })
 
-it('takes a click on Stop within a second of Send for none, and complains of no turn that has ended meanwhile', async () => {
+it('ignores a click on Stop within a second of Send, and shows no error if the turn has ended meanwhile', async () => {
   const { me, session } = await now().arrive()
   await me.composer.fill('do it')
   await stopClock(me)

@@ -1,4 +1,4 @@
-/** Nobody decides on a card by an answer that was meant for another one, or for none. */
+/** Nobody decides a card with an answer that was meant for another card, or for no card. */
 import { expect, it } from 'vitest'
 import { useFakePage } from './fake-page.ts'
 import type { FakeSession } from './fake-server.ts'
@@ -38,7 +38,7 @@ it('ignores the second click of a double-click on the next card', async () => {
   expect(now().offences).toEqual([])
 })
 
-it('takes a key that is held down for one answer', async () => {
+it('takes a key that is held down as one answer', async () => {
   const { me, session } = await now().arrive(asking('a', 'b', 'c'))
   await me.page.keyboard.press('Alt+p')
   await me.approveByKeyboard()
@@ -52,7 +52,7 @@ it('takes a key that is held down for one answer', async () => {
   expect(decided(session)).toEqual(['a'])
 })
 
-it('takes what is typed after a click for a message', async () => {
+it('takes what is typed after a click as a message', async () => {
   const { me, session } = await now().arrive(asking('a', 'b'))
   await me.approve()
   await me.page.getByText('You approved it').first().waitFor()
@@ -65,7 +65,7 @@ it('takes what is typed after a click for a message', async () => {
   expect(decided(session)).toEqual(['a'])
 })
 
-it('takes what is typed after a reason for a message, where the mouse led to the reason', async () => {
+it('takes what is typed after a reason as a message, if the reason was opened by mouse', async () => {
   const { me, session } = await now().arrive(asking('a', 'b'))
   await me.button('Reject…').first().click()
   await me.page.keyboard.type('not this one')
@@ -77,7 +77,7 @@ it('takes what is typed after a reason for a message, where the mouse led to the
   expect(decided(session)).toEqual([])
 })
 
-it('takes the second click on an edit for no approval of the next edit', async () => {
+it('does not take the second click on an edit as approval of the next edit', async () => {
   const { me, session } = await now().arrive(asking('a', 'b'))
   for (const callId of ['a', 'b']) {
     await me.page.locator(`[data-call="${callId}"]`).getByRole('button', { name: /^Edit/ }).click()
@@ -109,7 +109,7 @@ it('leaves the keyboard where it is when another card is decided elsewhere', asy
 })
 
 // Checked: if cards of the inbox stay ready for clicks, the second card is decided.
-it('takes a click in the inbox for no answer to the card that has just moved up', async () => {
+it('does not take a click in the inbox as an answer to the card that has just moved up', async () => {
   now().fake.approvals = [inboxCard('a'), inboxCard('b')]
   const { me } = await now().arrive()
   await me.button('Waiting for you: 2').click()
@@ -160,7 +160,7 @@ it('approves all a moment after they came, and not where another button has just
   session.append('user:message', { turnId: 't', text: 'go' })
   session.ask('t', [run('a')])
   const review = me.button(/^Show$/)
-  // By then nothing moves any more.
+  // After that, nothing moves any more.
   await me.page.locator('[data-call="a"] [data-approve][aria-disabled=false]').waitFor()
   const before = await review.boundingBox()
   session.ask('t', [run('b')])

@@ -26,7 +26,7 @@ it('shows the text that is appended, and not the whole file as removed or unchan
   await expect.poll(() => me.read(me.cards.getByRole('region', { name: 'Changes to log.txt' }))).toMatch(/^\+\s*one$/)
 })
 
-it('shows what it cannot compare as it was asked', async () => {
+it('shows the arguments as they are if nothing can be compared', async () => {
   now().fake.files.set('a.bin', Buffer.from('old\n'))
   const { me } = await now().arrive(
     asking({ path: 'a.bin', content: 'aGVsbG8=', encoding: 'base64' }, { path: 'a.bin', content: 'new', append: 'yes' })
@@ -116,7 +116,7 @@ it('says where a path leads and what is there, and compares with that', async ()
   await expect.poll(() => text(8)).toContain('Lists /workspace/d. The path leads there through a symbolic link.')
 })
 
-it('asks again, with the reason, when the path led elsewhere; the first answer does not count for it', async () => {
+it('asks again, with the reason, when the path led elsewhere; the first answer does not count then', async () => {
   const args = { path: 'a.txt', content: 'x' }
   const { me, session } = await now().arrive((opened) => {
     opened.append('user:message', { turnId: 't', text: 'go' })

@@ -91,7 +91,7 @@ async function survive(step: Step, ms: number): Promise<void> {
   else await visitor.client.wait('review:opened')
   expect(await contentOf(server, visitor)).toBe('')
   if (step === 'decide') {
-    void accept().catch(() => {}) // the answer may die with the server
+    void accept().catch(() => {}) // the server may die before it answers
     await kill()
   }
   if (step === 'rewind') {
@@ -129,7 +129,7 @@ async function survivePreview(step: 'preview' | 'keep' | 'discard', ms: number):
   await visitor.client.ask('message', 'run echo once >> runs.txt')
   if (step !== 'preview') {
     await visitor.client.wait('tool:previewed')
-    void decide().catch(() => {}) // the answer may die with the server
+    void decide().catch(() => {}) // the server may die before it answers
   }
   await delay(ms) // the moment is what the seed chooses, not a wait for something
   await server.kill9()

@@ -73,7 +73,7 @@ describe('two instances that share a Redis and a bucket, and no folder', () => {
     expect(readdirSync(join(b.dataDir, 'object-cache')).length).toBeGreaterThan(0)
   })
 
-  it('go on while the bucket is away, say so, and save what was not saved', async () => {
+  it('continue while the bucket is away, say so, and save later what was not saved', async () => {
     const { onA, onB } = await tabs()
     await onA.sh('echo before > before.txt')
     bucket.shut()
@@ -88,7 +88,7 @@ describe('two instances that share a Redis and a bucket, and no folder', () => {
     await eventually('the instance is ready', async () => (await fetch(`${b.url}/readyz`)).ok)
   })
 
-  it('let an instance that was asleep neither save over the files nor miss them', async () => {
+  it('an instance that was frozen neither overwrites the files nor misses changes', async () => {
     const { onA, onB } = await tabs()
     await onA.sh('echo from a > file.txt')
     a.child.kill('SIGSTOP')

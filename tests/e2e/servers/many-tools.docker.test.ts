@@ -128,7 +128,7 @@ describe('a chat with more tools than its model is offered', () => {
     expect(said).toEqual(['find_tool', 'execute'])
   })
 
-  it('offers the tools that fit the message; the list only grows, also across a crash', async () => {
+  it('offers the tools that fit the message; the list only grows, even across a crash', async () => {
     const client = await open('many-grows')
     await client.turn('hello')
     const before = last()

@@ -62,7 +62,7 @@ it('rewinds to a message by keyboard, with the files since then, and folds what 
   await page.getByRole('radio', { name: 'Both' }).check()
   await page.getByText('delete poem.txt').waitFor()
   await page.getByText('leave both.txt').waitFor()
-  // Seen before: it counted the file that is left out too.
+  // Seen before: the file that was left out was counted too.
   await page.getByText('1 file will be put back.').waitFor()
   expect(await seriousFaults(page)).toEqual([])
   const confirm = page.locator('button[form=rewind]:not([aria-disabled=true])')

@@ -1,4 +1,4 @@
-/** A person must not overlook conflicts in a review, files that can be run, and that its changes were undone later. */
+/** A person must not overlook conflicts in a review, files that can be run, or the fact that its changes were undone later. */
 import { expect, it } from 'vitest'
 import { PHONE } from '../../support/browser.ts'
 import { useFakePage } from '../fake-page.ts'

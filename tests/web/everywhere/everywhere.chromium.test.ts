@@ -8,7 +8,7 @@ import type { WorkspacePage } from '../workspace-page.ts'
 
 const now = useFakePage()
 const NORMAL = { width: 1280, height: 800 }
-/** The viewport that is left of 1280 × 800 at a zoom of 200 %. */
+/** The viewport of a window of 1280 × 800 at a zoom of 200 %. */
 const ENLARGED = { width: 640, height: 400 }
 const SETTLE_MS = 10_000
 
@@ -16,7 +16,7 @@ const SETTLE_MS = 10_000
 async function faults(page: Page, theme: 'light' | 'dark'): Promise<string[]> {
   await page.evaluate(`document.documentElement.dataset.theme = '${theme}'`)
   if (await page.evaluate('typeof axe === "undefined"')) await page.evaluate(axe.source)
-  // Colours are all that differs in the dark.
+  // Only the colours differ in the dark.
   const only = theme === 'dark' ? `{ runOnly: ['color-contrast'] }` : '{}'
   const { violations } = (await page.evaluate(`axe.run(document, ${only})`)) as axe.AxeResults
   return violations.map(({ id, nodes }) => `${theme}: ${id} ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`)
@@ -147,7 +147,7 @@ it('keeps the buttons of a card in sight at 200 %, while its beginning is read',
   await expect.poll(() => me.page.evaluate(seen)).toBe(true)
 })
 
-it('is for everyone before it has arrived', async () => {
+it('has no fault for anyone before its script has loaded', async () => {
   const page = now()
   page.fake.refuseWith = 'unauthorized'
   const me = await page.open(undefined, { viewport: NORMAL })
@@ -156,7 +156,7 @@ it('is for everyone before it has arrived', async () => {
   await check(me, devtools, 'login')
 })
 
-it('is for everyone, in every view and dialog', async () => {
+it('has no fault for anyone, in every view and dialog', async () => {
   const { fake, arrive } = now()
   fake.approvals = [inboxCard('x', { content: 'text' })]
   fake.files.set('a.txt', Buffer.from('one\n'))

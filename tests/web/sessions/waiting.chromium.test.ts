@@ -100,7 +100,7 @@ it('keeps the reason for rejecting a call of an outside client through a reload'
     .toBe(0)
 })
 
-// Seen before: it waited without a word until its session was opened again.
+// Seen before: it waited unnoticed until its session was opened again.
 it('says that a message is queued in another session', async () => {
   const { me } = await now().arrive((session) => session.append('user:message', { turnId: 't', text: 'a long turn' }))
   await me.say('and then this')
