@@ -1,4 +1,5 @@
 import { waitsForPerson } from '../../contract/call-entry.ts'
+import { hasTakenBack } from '../../contract/effects/taken-back.ts'
 import type { TurnEndReason } from '../../contract/events.ts'
 import { isProgram, isProgramWaiting } from '../../contract/programs.ts'
 import type { CallEntry, Transcript } from '../../contract/transcript.ts'
@@ -10,7 +11,7 @@ export type NextAction =
   | { type: 'wait' }
   | { type: 'run'; calls: CallEntry[] }
   | { type: 'step' }
-  /** The turn is over, and what it changed in a fork is to be reviewed. */
+  /** The turn is over, and what it changed in a fork is to be reviewed; or it was taken back, and that is to be discarded. */
   | { type: 'open-review' }
   /** A review was decided and is to be applied. */
   | { type: 'settle-review' }
@@ -30,6 +31,8 @@ export interface TurnLimits {
 export function nextAction(transcript: Transcript, stepsInTurn: number, limits: TurnLimits): NextAction {
   const { turnId, calls, usage, raisedLimit, forkedTurn, unapplied } = transcript
   if (unapplied !== null) return { type: 'settle-review' }
+  // Before the next call: nothing of it may run on what was taken back.
+  if (hasTakenBack(transcript)) return { type: 'open-review' }
   const keptEarlier = Object.values(calls).filter((call) => call.turnId !== turnId && isKept(call))
   if (turnId === null && keptEarlier.length === 0) return { type: forkedTurn === null ? 'idle' : 'open-review' }
   const open = Object.values(calls).filter((call) => call.turnId === turnId && !call.program && !isFinished(call))

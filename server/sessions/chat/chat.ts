@@ -26,7 +26,7 @@ import {
   switchedModel,
   waitingCall
 } from './decisions.ts'
-import { checkChoices, firstMode, modeChange, reviewDecided, reviewDecision } from './mode-decisions.ts'
+import { checkChoices, checkCounted, firstMode, modeChange, reviewDecided, reviewDecision } from './mode-decisions.ts'
 import {
   messageData,
   messageEvent,
@@ -173,6 +173,7 @@ export class Chat extends OpenChats {
     await this.deps.toolbox.recorded(sessionId, 'review_changes', { reviewId, hash, accept }, async () => {
       await checkChoices(this.deps.sessions, sessionId, `review:${reviewId}`, answer)
       if (!(await this.#once(sessionId, [decision]))) throw reviewDecided()
+      checkCounted(await this.transcript(sessionId), answer)
     })
     this.chatOf(sessionId).driver.wake()
   }

@@ -8,7 +8,8 @@ import { partOf, refuseUnknown } from '../changes/changed-files.ts'
 import { planChanges } from '../changes/plan-changes.ts'
 import type { SessionManager } from '../sandboxes/session-manager.ts'
 import type { ChatOptions } from '../turns/chat-options.ts'
-import { reviewKey, turnInProgress } from './new-turns.ts'
+import { reviewKey } from '../turns/turn-events.ts'
+import { turnInProgress } from './new-turns.ts'
 
 type ModeOptions = Pick<ChatOptions, 'mode' | 'network'>
 
@@ -34,17 +35,26 @@ function hasReview({ mode, turnId, review, forkedTurn, unapplied }: Transcript):
 }
 
 export function reviewDecision(
-  { review, turnId }: Transcript,
+  { review, turnId, entries }: Transcript,
   { comment, choices, seenConflicts, ...answer }: CommandData<'review:decide'>
 ): NewEvent {
   if (review?.reviewId !== answer.reviewId) throw reviewDecided()
   // The turn goes on in the same fork.
   if (turnId !== null) throw turnInProgress()
-  if (answer.hash !== review.changes.hash)
-    throw new AppError('conflict', 'stale', 'The changes are no longer those that you were shown; look again.')
+  if (answer.hash !== review.changes.hash) throw notAsShown()
   const chosen = { ...(choices && { choices }), ...(seenConflicts && { seenConflicts }) }
   const data = { ...answer, by: 'human', ...chosen, ...(comment && { comment }) }
-  return { type: 'review:resolved', data, key: reviewKey(answer.reviewId) }
+  const opened = entries.findLast((entry) => entry.kind === 'review' && entry.reviewId === answer.reviewId)
+  return { type: 'review:resolved', data, key: reviewKey(answer.reviewId, opened?.seq ?? 0) }
+}
+
+/** A turn may have begun and ended in the same fork since the decision was checked. Then it is stored, and does not count. */
+export function checkCounted({ review }: Transcript, { reviewId, hash }: CommandData<'review:decide'>): void {
+  if (review?.reviewId === reviewId && review.changes.hash !== hash) throw notAsShown()
+}
+
+function notAsShown(): AppError {
+  return new AppError('conflict', 'stale', 'The changes are no longer those that you were shown; look again.')
 }
 
 export function reviewDecided(): AppError {

@@ -8,6 +8,7 @@ import { AppError } from '../../lib/errors.ts'
 import type { ContentStore } from '../../storage/checkpoint-store.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
 import { lookUpAttachments } from '../attachments/stored-file.ts'
+import { reviewKey } from '../turns/turn-events.ts'
 
 type Message = CommandData<'message'>
 type MessageData = Omit<EventData<'user:message'>, 'turnId'>
@@ -49,12 +50,7 @@ function discardedReview({ review, entries }: Transcript, from: number): NewEven
   const opened = entries.findLast((entry) => entry.kind === 'review' && entry.reviewId === reviewId)
   if (!opened || opened.seq < from) return []
   const data = { reviewId, hash: changes.hash, accept: 'none', by: 'cancel' }
-  return [{ type: 'review:resolved', data, key: reviewKey(reviewId) }]
-}
-
-/** A review is decided once. */
-export function reviewKey(reviewId: string): string {
-  return `review:${reviewId}`
+  return [{ type: 'review:resolved', data, key: reviewKey(reviewId, opened.seq) }]
 }
 
 /**

@@ -1,6 +1,7 @@
 /** The calls of a turn that run in a fork: what a driver does with previews and reviews, and what it records about them. */
 import { createHash } from 'node:crypto'
 import type { ChangeSummary } from '../../../contract/effects/change-set.ts'
+import { hasKeptBesides, hasTakenBack } from '../../../contract/effects/taken-back.ts'
 import type { EventData } from '../../../contract/events.ts'
 import type { CallEntry, Transcript } from '../../../contract/transcript.ts'
 import { approvalHash } from '../../calls/offered-tool.ts'
@@ -14,7 +15,7 @@ import { MAX_TIMES_ASKED, timesAsked } from './call-targets.ts'
 import type { ChatDeps } from './chat-options.ts'
 import { type ApplyDeps, failedApply } from './failed-apply.ts'
 import type { RunInput } from './toolbox.ts'
-import { notRun } from './turn-events.ts'
+import { notRun, reviewKey } from './turn-events.ts'
 
 type Decision = EventData<'review:resolved'>
 
@@ -114,13 +115,26 @@ export function askedInstead(sessionId: string, call: CallEntry, error: unknown)
   }
 }
 
-/** Opens the review of a turn that has ended. Without changes, it only closes the fork. */
-export async function openReview(hold: HeldSession, { forkedTurn, review, seq }: Transcript): Promise<NewEvent[]> {
-  const turnId = forkedTurn ?? ''
+/**
+ * Opens the review of a turn that has ended. Without changes, it only closes the fork. If the person took calls of the turn back, all that
+ * the fork has changed is discarded. The model is told only if it still knows of some of these changes.
+ */
+export async function openReview(hold: HeldSession, transcript: Transcript): Promise<NewEvent[]> {
+  const { forkedTurn, review, seq } = transcript
+  const turnId = forkedTurn ?? review?.turnId ?? ''
   const stored = await hold.forks.review()
   const reviewId = stored?.reviewId ?? review?.reviewId ?? `r-${turnId}`
-  const changes = stored?.changes ?? { changeId: `review:${reviewId}`, hash: 'none', total: 0, files: [] }
-  return [{ type: 'review:opened', data: { reviewId, turnId, changes }, key: `review-opened:${turnId}:${seq}` }]
+  const none = { changeId: `review:${reviewId}`, hash: 'none', total: 0, files: [] }
+  const opened = (changes: ChangeSummary) => {
+    return { type: 'review:opened', data: { reviewId, turnId, changes }, key: `review-opened:${turnId}:${seq}` }
+  }
+  if (!stored) return [opened(none)]
+  if (!hasTakenBack(transcript)) return [opened(stored.changes)]
+  const discarded = { reviewId, hash: stored.changes.hash, accept: 'none', by: 'cancel' } as const
+  if (hasKeptBesides(transcript))
+    return [opened(stored.changes), { type: 'review:resolved', data: discarded, key: reviewKey(reviewId, seq) }]
+  await hold.forks.applyReview(discarded)
+  return [opened(none)]
 }
 
 /** Applies a decided review. If it is refused, its changes are offered again in another review. */

@@ -10,6 +10,7 @@ import { backoffMs } from '../../lib/waiting/backoff.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
 import type { Conversation } from '../feed/conversation.ts'
 import { isOwnershipError } from '../sandboxes/ownership-error.ts'
+import { changesUnsaved, mayPassLater } from '../sandboxes/restoring/changes-unsaved.ts'
 import { appendEvents, lostWithServer } from '../sandboxes/session-events.ts'
 import type { HeldSession } from '../sandboxes/session-manager.ts'
 import { withTargets } from './call-targets.ts'
@@ -218,7 +219,8 @@ export class TurnDriver {
   async #review({ type }: NextAction, hold: HeldSession): Promise<void> {
     const { transcript } = this.#conversation
     const settle = () => settleReview(this.#deps, this.#sessionId, hold, transcript)
-    await this.#append(await (type === 'open-review' ? openReview(hold, transcript) : settle()), hold.epoch)
+    const open = () => openReview(hold, transcript).catch(retryLater)
+    await this.#append(await (type === 'open-review' ? open() : settle()), hold.epoch)
   }
 
   async #newsOrTime(): Promise<void> {
@@ -326,6 +328,11 @@ export class TurnDriver {
       return false
     }
   }
+}
+
+/** The changes are stored, and nobody would hear of them otherwise. */
+function retryLater(error: unknown): never {
+  throw !isOwnershipError(error) && mayPassLater(error) ? changesUnsaved(error) : error
 }
 
 function isReview({ type }: NextAction): boolean {

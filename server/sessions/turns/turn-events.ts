@@ -9,6 +9,14 @@ export function endOf(turnId: string, reason: TurnEndReason): NewEvent {
   return { type: 'turn:end', data: { turnId, reason }, key: `end:${turnId}` }
 }
 
+/**
+ * What a review shows is decided once. `seq` is that of its entry: if it has grown since, it can be decided again, because the decision about
+ * the earlier changes does not count.
+ */
+export function reviewKey(reviewId: string, seq: number): string {
+  return `review:${reviewId}:${seq}`
+}
+
 /** A turn that one of its limits has ended. */
 export function limitedTurn(turnId: string, reason: TurnEndReason): NewEvent[] {
   const message =

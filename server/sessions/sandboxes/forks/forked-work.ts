@@ -33,7 +33,7 @@ interface StoredReview {
 }
 
 /** The decision on a review. */
-type ReviewChoice = Pick<EventData<'review:resolved'>, 'reviewId' | 'hash' | 'accept' | 'choices' | 'seenConflicts'>
+type ReviewChoice = Omit<EventData<'review:resolved'>, 'comment'>
 
 export interface ForkedWork {
   /** The calls with a preview in the open fork, or with stored changes that wait for a decision, as far as the sandbox is open here. */
@@ -162,13 +162,14 @@ async function storedReview(session: LiveSession): Promise<StoredReview | undefi
 }
 
 async function applyReview(session: LiveSession, choice: ReviewChoice): Promise<ChangeSummary | undefined> {
-  const { reviewId, hash, accept, choices, seenConflicts: seen } = choice
+  const { reviewId, hash, accept, choices, seenConflicts: seen, by } = choice
   const id = `${REVIEW}${reviewId}`
   await session.openSandbox()
   const set = session.sandbox.saved.changeSets.get(id)
   if (accept !== 'all') await session.fork.close()
   if (!set) return undefined
-  checkShown(set, hash)
+  // A rewind discards everything, also what a call has changed that ran until then.
+  if (by !== 'cancel') checkShown(set, hash)
   const accepted = accept === 'all' ? set.changes : accept === 'none' ? [] : partOf(set.changes, accept)
   return apply(session, { ...set, changes: accepted }, { by: 'review', reviewId }, { choices, seen })
 }
