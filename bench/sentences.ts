@@ -22,7 +22,10 @@ export async function sentenceFigures(list: boolean): Promise<object> {
     filling: await step('sentences: arguments for a named tool', () =>
       freshly((gateway) => fillingFigures(gateway, list))
     ),
-    running: await step('sentences: what runs', () => freshly((gateway) => runningFigures(gateway, list))),
+    running: await step('sentences: what runs', () => freshly((gateway) => runningFigures(gateway, 'sentences', list))),
+    fresh: await step('sentences: what runs, of the fresh set', () =>
+      freshly((gateway) => runningFigures(gateway, 'fresh', list))
+    ),
     learning: await step('sentences: learning', () => freshly(learningFigures))
   }
 }
@@ -66,10 +69,10 @@ async function fillingFigures(gateway: Gateway, list: boolean): Promise<object> 
   }
 }
 
-async function runningFigures(gateway: Gateway, list: boolean): Promise<object> {
+async function runningFigures(gateway: Gateway, set: 'sentences' | 'fresh', list: boolean): Promise<object> {
   const writers = writingTools()
   const rows = []
-  for (const { kind, request, reads, may } of readLines<LabelledSentence>('sentences')) {
+  for (const { kind, request, reads, may } of readLines<LabelledSentence>(set)) {
     const { answer, ran } = await gateway.execute({ request })
     const right = ran !== undefined && may.some((call) => isSame(call, ran))
     const wrote = ran !== undefined && writers.has(`${ran.server}/${ran.tool}`)
