@@ -8,9 +8,10 @@ import { packageRoot } from '../server/lib/files/package-root.ts'
 import { freePort } from '../tests/support/free-port.ts'
 import { serve, stopServers } from '../tests/support/serve.ts'
 import { callTimes, throughput } from './gateway/calls.ts'
+import { firstListTimes } from './gateway/first-list.ts'
 import { speedTable } from './gateway/speed-table.ts'
 import { startTimes } from './gateway/start.ts'
-import { toolsListBytes } from './gateway/tools-list.ts'
+import { eightServers, toolsListBytes } from './gateway/tools-list.ts'
 import { EVERYTHING, everythingEntry, httpWays, registryFolder, stdioWays, type Way } from './gateway/ways.ts'
 import { NO_LIMITS } from './no-limits.ts'
 import { step } from './statistics.ts'
@@ -22,12 +23,15 @@ export async function gatewayFigures(): Promise<object> {
   const started = await step('gateway: start and memory', startTimes)
   const stdio = await step('gateway: calls over stdio', stdioFigures)
   const http = await step('gateway: calls over HTTP', httpFigures)
-  console.error(`${speedTable({ ...stdio, ...http })}\n`)
+  const eight = await eightServers()
+  const firstList = await firstListTimes(eight)
+  console.error(`${speedTable({ ...started, ...stdio, ...http, firstList })}\n`)
   return {
     ...started,
     ...stdio,
     ...http,
-    toolsListBytes: await step('gateway: lists of tools', toolsListBytes)
+    firstList,
+    toolsListBytes: await step('gateway: lists of tools', () => toolsListBytes(eight))
   }
 }
 

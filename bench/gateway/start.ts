@@ -8,7 +8,18 @@ import { connectStdio, everythingEntry, type Folder, registryFolder, startGatewa
 const ROUNDS = 25
 const KILO = 1024
 
-export async function startTimes(): Promise<object> {
+export interface StartTimes {
+  startToListMs: Record<string, { p50: number; p99: number; n: number; ratio: number }>
+  /** In MB; `afterACall` includes everything that is loaded on demand. */
+  memoryWithEightServers: { idle: Memory; afterACall: Memory }
+}
+
+interface Memory {
+  rssMb: number
+  pssMb: number
+}
+
+export async function startTimes(): Promise<StartTimes> {
   const one = registryFolder(servers(1))
   const eight = registryFolder(servers(8))
   const bundled = await bundleBareServer(one.dir)
@@ -48,8 +59,7 @@ async function firstList(start: () => ReturnType<typeof connectStdio>): Promise<
   return ms
 }
 
-/** In MB; `afterACall` includes everything that is loaded on demand. */
-async function idleMemory(folder: Folder): Promise<object> {
+async function idleMemory(folder: Folder): Promise<StartTimes['memoryWithEightServers']> {
   const { client, pid } = await startGateway(folder)
   await client.listTools()
   const idle = memoryOf(pid)
@@ -61,7 +71,7 @@ async function idleMemory(folder: Folder): Promise<object> {
   return { idle, afterACall }
 }
 
-function memoryOf(pid: number): object {
+function memoryOf(pid: number): Memory {
   const text = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')
   const mb = (name: string) => Math.round(Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1]) / KILO)
   return { rssMb: mb('Rss'), pssMb: mb('Pss') }

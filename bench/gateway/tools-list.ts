@@ -1,4 +1,4 @@
-/** Compares the size of the gateway's tool list with the lists of eight servers. */
+/** Eight real servers, and the size of the gateway's tool list compared with theirs. */
 import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -22,14 +22,37 @@ const SERVERS: Record<string, { bin: string; args?: string[]; env?: Record<strin
 const INSTALL_MS = 300_000
 const LIST_MS = 60_000
 
-export async function toolsListBytes(): Promise<object> {
-  const cache = join(tmpdir(), 'mcp-orchestrator-bench')
-  const missing = Object.keys(SERVERS).filter((name) => home(name, cache) === undefined)
-  const problem = missing.length > 0 ? await install(missing, cache) : undefined
+const CACHE = join(tmpdir(), 'mcp-orchestrator-bench')
+
+export interface Entry {
+  command: string
+  args: string[]
+  env: Record<string, string>
+}
+
+export interface EightServers {
+  /** Those that are installed. */
+  servers: Map<string, Entry>
+  problem: string | undefined
+}
+
+/** Installs what is missing. */
+export async function eightServers(): Promise<EightServers> {
+  const missing = Object.keys(SERVERS).filter((name) => home(name) === undefined)
+  const problem = missing.length > 0 ? await install(missing) : undefined
+  const servers: EightServers['servers'] = new Map()
+  for (const [name, { bin, args = [], env = {} }] of Object.entries(SERVERS)) {
+    const dir = home(name)
+    if (dir !== undefined) servers.set(name, { command: process.execPath, args: [join(dir, bin), ...args], env })
+  }
+  return { servers, problem }
+}
+
+export async function toolsListBytes({ servers, problem }: EightServers): Promise<object> {
   const children: Record<string, object> = {}
   let sum = 0
   for (const name of Object.keys(SERVERS)) {
-    const measured = await measure(name, cache).catch((error) => ({ problem: messageOf(error).slice(0, 200) }))
+    const measured = await measure(servers.get(name)).catch((error) => ({ problem: messageOf(error).slice(0, 200) }))
     children[name] = measured
     if ('bytes' in measured) sum += measured.bytes
   }
@@ -37,10 +60,10 @@ export async function toolsListBytes(): Promise<object> {
   return { gateway, sumOfChildren: sum, share: gateway.bytes / sum, ...(problem ? { problem } : {}), children }
 }
 
-async function install(packages: string[], cache: string): Promise<string | undefined> {
+async function install(packages: string[]): Promise<string | undefined> {
   console.error(`gateway: installing ${packages.join(', ')} …`)
-  mkdirSync(cache, { recursive: true })
-  const args = ['install', '--prefix', cache, '--ignore-scripts', '--no-audit', '--no-fund', ...packages]
+  mkdirSync(CACHE, { recursive: true })
+  const args = ['install', '--prefix', CACHE, '--ignore-scripts', '--no-audit', '--no-fund', ...packages]
   try {
     await promisify(execFile)('npm', args, { timeout: INSTALL_MS })
     return undefined
@@ -49,16 +72,14 @@ async function install(packages: string[], cache: string): Promise<string | unde
   }
 }
 
-function home(name: string, cache: string): string | undefined {
-  const roots = [join(packageRoot(), 'node_modules'), join(cache, 'node_modules')]
+function home(name: string): string | undefined {
+  const roots = [join(packageRoot(), 'node_modules'), join(CACHE, 'node_modules')]
   return roots.map((root) => join(root, name)).find((dir) => existsSync(join(dir, 'package.json')))
 }
 
-async function measure(name: string, cache: string): Promise<{ tools: number; bytes: number } | { problem: string }> {
-  const dir = home(name, cache)
-  const { bin = '', args = [], env = {} } = SERVERS[name] ?? {}
-  if (dir === undefined) return { problem: 'not installed' }
-  const { client } = await connectStdio(process.execPath, [join(dir, bin), ...args], env, 'auto')
+async function measure(entry: Entry | undefined): Promise<{ tools: number; bytes: number } | { problem: string }> {
+  if (entry === undefined) return { problem: 'not installed' }
+  const { client } = await connectStdio(entry.command, entry.args, entry.env, 'auto')
   try {
     const { tools } = await client.listTools(undefined, { timeout: LIST_MS })
     return { tools: tools.length, bytes: Buffer.byteLength(JSON.stringify(tools)) }
