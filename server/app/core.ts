@@ -28,6 +28,9 @@ import { openEngine } from './engine/open-engine.ts'
 import { openBucket, openCheckpoints } from './open-checkpoints.ts'
 import { deploymentFileOf, openStore } from './open-store.ts'
 
+/** Without metrics, nobody looks. */
+const ignore = () => {}
+
 export type Core = Awaited<ReturnType<typeof createCore>>
 
 function sessionsOptions(settings: Settings): SessionsOptions {
@@ -90,7 +93,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
   const saves = new BucketWatch()
   const opened = { ...overrides, instanceId }
   const { store, checkpoints, bucket, format } = await openStorage(settings, logger, opened, saves)
-  const engine = observed(overrides.engine ?? (await openEngine(settings, logger)), observer?.engine ?? (() => {}))
+  const engine = observed(overrides.engine ?? (await openEngine(settings, logger, !!lock)), observer?.engine ?? ignore)
   const feed = new SessionFeed((error) => logger.error({ err: error }, 'A listener of the feed failed.'))
   const access: SessionAccess = new SessionAccess(store.keyValues, settings, {
     async checkOpen(sessionId, { isCopy }) {

@@ -47,7 +47,7 @@ describe('the Role', () => {
   it('is enough for all calls of the adapter but exec, and each of its verbs is used', async () => {
     const rules = only('Role').rules ?? []
     test = await startTestCluster({ hasContainers: false, rules })
-    const engine = test.engine({ spares: 1 })
+    const engine = test.engine({ spares: 1, alone: 'one' })
     const id = await engine.create(test.owner)
     await expect.poll(() => test.cluster.pods(NAMESPACE)).toHaveLength(2)
     await engine.create(test.owner)
@@ -61,6 +61,7 @@ describe('the Role', () => {
       engine.api.quotas()
     ])
     await engine.remove(id)
+    await engine.close()
     expect([...new Set(test.cluster.calls)].sort()).toEqual(verbs(rules).sort())
   })
 

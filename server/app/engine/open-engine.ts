@@ -1,4 +1,5 @@
 /** Opens the engine for sandboxes that SANDBOX_ENGINE names. The client for Kubernetes is large and loaded only if it is used. */
+import { hostname } from 'node:os'
 import { kubernetesPods } from '../../config/kubernetes-pods.ts'
 import { sandboxLimits } from '../../config/sandbox-limits.ts'
 import type { Settings } from '../../config/settings.ts'
@@ -8,12 +9,13 @@ import type { KubernetesEngine } from '../../sandbox/kubernetes/kubernetes-engin
 import type { SandboxEngine } from '../../sandbox/port.ts'
 import { servicesNearPods } from './own-services.ts'
 
-export async function openEngine(settings: Settings, logger: Logger): Promise<SandboxEngine> {
-  if (settings.SANDBOX_ENGINE === 'kubernetes') return openKubernetes(settings, logger)
+/** `isAlone`: this process serves, and shares its store with no other instance. */
+export async function openEngine(settings: Settings, logger: Logger, isAlone = false): Promise<SandboxEngine> {
+  if (settings.SANDBOX_ENGINE === 'kubernetes') return openKubernetes(settings, logger, isAlone)
   return createDockerEngine({ limits: sandboxLimits(settings), image: settings.SANDBOX_IMAGE, logger })
 }
 
-async function openKubernetes(settings: Settings, logger: Logger): Promise<KubernetesEngine> {
+async function openKubernetes(settings: Settings, logger: Logger, isAlone: boolean): Promise<KubernetesEngine> {
   const { KubernetesEngine: Engine } = await import('../../sandbox/kubernetes/kubernetes-engine.ts')
   return new Engine({
     cluster: {
@@ -21,6 +23,7 @@ async function openKubernetes(settings: Settings, logger: Logger): Promise<Kuber
       context: settings.KUBERNETES_CONTEXT,
       namespace: settings.KUBERNETES_NAMESPACE
     },
+    alone: isAlone ? `${hostname()}:${settings.PORT}` : undefined,
     limits: sandboxLimits(settings),
     pods: kubernetesPods(settings),
     spares: settings.KUBERNETES_SPARE_PODS,

@@ -5,6 +5,7 @@
 import {
   AuthorizationV1Api,
   type ConfigurationOptions,
+  CoordinationV1Api,
   CoreV1Api,
   type KubeConfig,
   NetworkingV1Api,
@@ -12,6 +13,7 @@ import {
   PatchStrategy,
   type RequestContext,
   type ResponseContext,
+  type V1Lease,
   type V1NetworkPolicy,
   type V1NetworkPolicyList,
   type V1Pod,
@@ -49,6 +51,7 @@ export const NEEDED_RIGHTS: readonly Right[] = [
   ...['create', 'get', 'list', 'watch', 'patch', 'delete'].map((verb) => ({ verb, group: '', resource: 'pods' })),
   // Since Kubernetes 1.35, exec over WebSocket needs both.
   ...['get', 'create'].map((verb) => ({ verb, group: '', resource: 'pods', subresource: 'exec' })),
+  ...['get', 'create', 'update'].map((verb) => ({ verb, group: 'coordination.k8s.io', resource: 'leases' })),
   { verb: 'list', group: '', resource: 'resourcequotas' },
   { verb: 'list', group: 'networking.k8s.io', resource: 'networkpolicies' }
 ]
@@ -153,6 +156,26 @@ export class ClusterApi {
     const { namespace } = this
     const work: Work<V1ResourceQuotaList> = (options) => this.#core.listNamespacedResourceQuota({ namespace }, options)
     return (await this.#call('list quotas', work)).items
+  }
+
+  lease(name: string): Promise<V1Lease> {
+    const { namespace } = this
+    const api = this.#config.makeApiClient(CoordinationV1Api)
+    return this.#call('read a lease', (options) => api.readNamespacedLease({ name, namespace }, options))
+  }
+
+  createLease(body: V1Lease): Promise<V1Lease> {
+    const { namespace } = this
+    const api = this.#config.makeApiClient(CoordinationV1Api)
+    return this.#call('create a lease', (options) => api.createNamespacedLease({ namespace, body }, options))
+  }
+
+  /** Fails if the lease has another version than this one by now. */
+  replaceLease(body: V1Lease): Promise<V1Lease> {
+    const { namespace } = this
+    const api = this.#config.makeApiClient(CoordinationV1Api)
+    const name = body.metadata?.name ?? ''
+    return this.#call('renew a lease', (options) => api.replaceNamespacedLease({ name, namespace, body }, options))
   }
 
   #call<T>(to: string, work: Work<T>, contentType?: string): Promise<T> {

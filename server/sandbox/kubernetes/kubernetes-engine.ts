@@ -6,7 +6,7 @@
 import type { V1Pod } from '@kubernetes/client-node'
 import type { LimitsResult, ReachTarget } from '../../../workspace-server/protocol.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
-import { AppError, isAppError } from '../../lib/errors.ts'
+import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type {
   ContainerState,
@@ -25,6 +25,7 @@ import { ClusterApi } from './cluster-api.ts'
 import { type CreatePodOptions, startPod } from './create-pod.ts'
 import { type ClusterOptions, loadKubeConfig } from './kube-config.ts'
 import { removeLeftovers } from './leftover-pods.ts'
+import { NamespaceLease } from './namespace-lease.ts'
 import { CommonTargets, checkClosed, checkStillClosed, nodeTargets } from './network-check.ts'
 import { APP, isGvisor, LABEL, limitedCommand, type PodOptions, STATE } from './pod-spec.ts'
 import { isLive, isRunning, podId, splitId, stateOf } from './pod-state.ts'
@@ -43,6 +44,8 @@ export interface KubernetesEngineOptions {
   logger: Logger
   /** Spare pods that all instances share. */
   spares?: number
+  /** For an instance that shares no store with others: a name that it keeps over a restart. It needs the namespace for itself. */
+  alone?: string | undefined
   startMs?: number
   /** False: a sandbox that reaches the network is used. */
   checksNetwork?: boolean
@@ -61,6 +64,7 @@ export class KubernetesEngine implements SandboxEngine {
   /** Pods that we have begun to remove. */
   readonly #removed = new BoundedMap<string, true>(MAX_REMEMBERED)
   readonly #targets: CommonTargets
+  readonly #lease: NamespaceLease | undefined
 
   constructor(options: KubernetesEngineOptions) {
     const { limits, logger, pods, startMs = START_MS, spares = 0 } = options
@@ -70,6 +74,8 @@ export class KubernetesEngine implements SandboxEngine {
     const { closedTargets: more, ownServices: own } = options
     this.#targets = new CommonTargets({ api: this.api.address, isInside, more, own })
     this.#creating = { api: this.api, limits, pods, startMs, logger }
+    this.#lease =
+      options.alone === undefined ? undefined : new NamespaceLease({ api: this.api, holder: options.alone, logger })
     this.#spares = new SparePods(this.#creating, spares)
   }
 
@@ -79,11 +85,12 @@ export class KubernetesEngine implements SandboxEngine {
   }
 
   async hasImage(): Promise<boolean> {
-    return true
+    return this.#lease?.isHeld ?? true
   }
 
-  /** The nodes pull it; a cluster builds no images. */
+  /** The nodes pull it; a cluster builds no images. Without the namespace for itself, an instance is not ready. */
   async ensureImage(): Promise<string> {
+    await this.#lease?.take()
     return this.#options.pods.image
   }
 
@@ -92,6 +99,7 @@ export class KubernetesEngine implements SandboxEngine {
   }
 
   async create({ deployment, instance }: SandboxOwner): Promise<string> {
+    await this.#lease?.take()
     const taken = await this.#spares.take({ deployment, instance })
     const labels = { [LABEL.deployment]: deployment, [LABEL.instance]: instance, [LABEL.state]: STATE.used }
     const pod = taken ?? (await startPod(this.#creating, labels))
@@ -156,6 +164,7 @@ export class KubernetesEngine implements SandboxEngine {
   async close(): Promise<void> {
     await this.#spares.stop()
     await Promise.all([...this.#connections.keys()].map((connection) => connection.close()))
+    await this.#lease?.release().catch((error) => this.#options.logger.warn({ err: error }, messageOf(error)))
   }
 }
 
