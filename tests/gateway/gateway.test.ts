@@ -20,7 +20,7 @@ const data = (result: Record<string, unknown>) => result.structuredContent as Re
 const route = (result: Record<string, unknown>) => (result._meta as Record<string, unknown>)['mcp-orchestrator/route']
 
 describe('the gateway over stdio', { timeout: 60_000 }, () => {
-  it.each(['legacy', 'auto'] as const)('serves four tools and runs the servers' tools through them (%s)', async (era) => {
+  it.each(['legacy', 'auto'] as const)('serves four tools and runs the tools of servers through them (%s)', async (era) => {
     const gateway = await start({ everything: real('server-everything'), memory: real('server-memory') }, { era })
     expect(gateway.client.getProtocolEra()).toBe(era === 'auto' ? 'modern' : 'legacy')
     const { tools } = await gateway.client.listTools()
