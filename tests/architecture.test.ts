@@ -37,6 +37,7 @@ const INSIDE: Record<string, string[][]> = {
     ['server/app/app-gateway.ts'],
     ['server/app/load-gateway.ts'],
     ['server/app/shared-parts.ts', 'server/app/app-models.ts', 'server/app/our-places.ts'],
+    ['server/app/gateway'],
     [
       'server/app/app-audit.ts',
       'server/app/bucket-watch.ts',
@@ -44,8 +45,7 @@ const INSIDE: Record<string, string[][]> = {
       'server/app/open-logins.ts',
       'server/app/open-checkpoints.ts',
       'server/app/engine',
-      'server/app/provider-keys.ts',
-      'server/app/gateway'
+      'server/app/provider-keys.ts'
     ],
     ['server/app/data-paths.ts', 'server/app/shared-keys.ts', 'server/app/collector-rounds.ts']
   ],

@@ -23,7 +23,7 @@ export function serviceAt(address: string | undefined): ServiceAddress[] {
   return [{ host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port) || (DEFAULT_PORTS[protocol] ?? 0) }]
 }
 
-/** What a pod must not reach: the store, the bucket, and our own port, which is in a pod too if we run in the cluster. */
+/** The services that a pod must not reach: the store, the bucket, and our own port, which is in a pod too if we run in the cluster. */
 export function servicesNearPods({ REDIS_URL, S3_ENDPOINT, HOST, PORT }: Settings): ServiceAddress[] {
   return [...[REDIS_URL, S3_ENDPOINT].flatMap(serviceAt), ...ownAddresses(HOST).map((host) => ({ host, port: PORT }))]
 }

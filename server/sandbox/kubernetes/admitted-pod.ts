@@ -5,7 +5,7 @@
 import type { V1Container, V1Pod, V1PodSpec, V1Volume } from '@kubernetes/client-node'
 import { AppError } from '../../lib/errors.ts'
 
-/** What isolates a pod. A cluster may choose the node, the priority, the resources and where the image comes from. */
+/** The fields that isolate a pod. A cluster may choose the node, the priority, the resources and where the image comes from. */
 const POD_FIELDS = [
   ...(['automountServiceAccountToken', 'enableServiceLinks', 'dnsPolicy', 'dnsConfig', 'hostAliases'] as const),
   ...(['runtimeClassName', 'hostUsers', 'securityContext', 'initContainers', 'ephemeralContainers'] as const),

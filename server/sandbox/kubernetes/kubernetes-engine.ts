@@ -51,7 +51,7 @@ export interface KubernetesEngineOptions {
   checksNetwork?: boolean
   /** More addresses that a sandbox must not reach, as `host:port`. */
   closedTargets?: string[] | undefined
-  /** What we use or offer ourselves, which a sandbox must not reach either. */
+  /** Services that we use or offer ourselves. A sandbox must not reach them either. */
   ownServices?: { host: string; port: number }[] | undefined
 }
 

@@ -10,7 +10,7 @@ import type { ClusterApi } from './cluster-api.ts'
 import { LABEL } from './pod-spec.ts'
 import { isLive } from './pod-state.ts'
 
-/** Whoever used the pod has long seen how it ended. */
+/** After this time, the instance that used the pod has seen how it ended. */
 const ENDED_MS = 600_000
 /** Longer than anyone waits for a pod to start (KUBERNETES_START_SECONDS). */
 const WAITING_MS = 7_200_000

@@ -31,7 +31,7 @@ export interface TargetOptions {
   isInside: boolean
   /** More targets, as `host:port`. */
   more?: string[] | undefined
-  /** What we use or offer ourselves: the store, our own port. Skipped where only we can reach it. */
+  /** Services that we use or offer ourselves: the store, our own port. Those that only we can reach are skipped. */
   own?: { host: string; port: number }[] | undefined
 }
 
