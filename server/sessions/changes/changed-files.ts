@@ -91,9 +91,41 @@ export function refuseUnknown(changes: readonly StoredChange[], named: readonly 
 
 /**
  * The part of a set that a person accepted. The folders around an accepted file and the other side of a rename belong to it. A folder that
- * was listed because of its mode, and was not accepted, gets the usual one.
+ * was listed because of its mode, and was not accepted, gets the usual one. Throws if the part makes no sense without another path.
  */
 export function partOf(changes: readonly StoredChange[], accepted: readonly string[]): StoredChange[] {
+  const part = acceptedOf(changes, accepted)
+  refuseHalf(changes, part)
+  return part
+}
+
+/** A path that changes between file and folder is accepted together with what is, or was, in the folder. */
+export function refuseHalf(changes: readonly StoredChange[], part: readonly StoredChange[]): void {
+  const becomes = new Map<string, string>()
+  const replaces = new Map<string, string>()
+  for (const { path, before, after } of changes) {
+    if (before && !isFolder(before) && isFolder(after)) becomes.set(fromWire(path), path)
+    if (isFolder(before) && after && !isFolder(after)) replaces.set(fromWire(path), path)
+  }
+  if (becomes.size + replaces.size === 0) return
+  const taken = new Set(part.map(({ path }) => path))
+  for (const { path } of changes) {
+    for (let raw = parentOf(fromWire(path)); raw !== ''; raw = parentOf(raw)) {
+      const made = becomes.get(raw)
+      if (made !== undefined && taken.has(path) && !taken.has(made)) throw onlyTogether(path, made)
+      const gone = replaces.get(raw)
+      if (gone !== undefined && taken.has(gone) && !taken.has(path)) throw onlyTogether(gone, path)
+    }
+  }
+}
+
+function onlyTogether(path: string, other: string): AppError {
+  const [one, two] = [path, other].map((name) => JSON.stringify(name.slice(0, 200)))
+  const message = `${one} is possible only together with ${two}, because one of them is a folder that replaces a file, or the other way round. Choose both, or neither.`
+  return new AppError('invalid', 'invalid_request', message)
+}
+
+function acceptedOf(changes: readonly StoredChange[], accepted: readonly string[]): StoredChange[] {
   const paths = new Set(accepted)
   for (const [path, origin] of renamedFrom(changes)) if (paths.has(path)) paths.add(origin.path)
   const raw = new Set([...paths].map(fromWire))

@@ -66,6 +66,43 @@ it('lists a new folder with an unusual mode, which is accepted by itself', () =>
   expect(partOf(changes, ['n'])).toEqual([open])
 })
 
+// Seen before: a conflict was reported at a path that nobody had changed, and no choice for it was shown.
+it('takes a path that changes between file and folder only with what is in the folder', () => {
+  const together = expect.objectContaining({ code: 'invalid_request', message: expect.stringMatching(/"d.*"d/) })
+  const intoFolder = [{ path: 'd', before: file('d', 'x'), after: dir('d') }, change('d/x', null, 'new')]
+  expect(() => partOf(intoFolder, ['d/x'])).toThrow(together)
+  expect(partOf(intoFolder, ['d'])).toEqual(intoFolder.slice(0, 1))
+  expect(partOf(intoFolder, ['d', 'd/x'])).toEqual(intoFolder)
+  const intoFile = [{ path: 'd', before: dir('d'), after: file('d', 'x') }, change('d/x', 'old', null)]
+  expect(() => partOf(intoFile, ['d'])).toThrow(together)
+  expect(partOf(intoFile, ['d/x'])).toEqual(intoFile.slice(1))
+  // The folder moved, and a link leads to its new place.
+  const link: StoredChange = {
+    path: 'd',
+    before: dir('d'),
+    after: { path: 'd', type: 'link', target: 'e', mtimeMs: 1 }
+  }
+  const moved = [link, change('d/x', 'same', null), madeDir('e'), change('e/x', null, 'same')]
+  expect(() => partOf(moved, ['d'])).toThrow(together)
+  expect(partOf(moved, ['e/x'])).toEqual(moved.slice(1))
+  expect(partOf(moved, ['d', 'e/x'])).toEqual(moved)
+})
+
+// Seen before: the person's file was replaced, although they chose to leave it.
+it('replaces nothing that the person chose to leave, if a path changes between file and folder', () => {
+  const together = expect.objectContaining({ code: 'invalid_request', message: expect.stringMatching(/"d.*"d/) })
+  const intoFolder = [{ path: 'd', before: file('d', 'x'), after: dir('d') }, change('d/x', null, 'new')]
+  const mine = workspace(file('d', 'mine'))
+  expect(() => planChanges(mine, intoFolder, { choices: { d: 'workspace' } })).toThrow(together)
+  expect(planChanges(mine, intoFolder, { choices: { d: 'fork' } }).changes.map(({ path }) => path)).toEqual([
+    'd',
+    'd/x'
+  ])
+  const intoFile = [{ path: 'd', before: dir('d'), after: file('d', 'x') }, change('d/x', 'old', null)]
+  const inside = workspace(dir('d'), file('d/x', 'mine'))
+  expect(() => planChanges(inside, intoFile, { choices: { 'd/x': 'workspace' } })).toThrow(together)
+})
+
 it('applies nothing where both sides changed a file, until the person has chosen', () => {
   const changes = [
     change('a', 'base', 'fork'),

@@ -4,7 +4,7 @@ import { fromWire, parentOf, type RawPath, toWire } from '../../../workspace-ser
 import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
 import { AppError } from '../../lib/errors.ts'
 import { isSameEntry, type StoredChange } from '../../storage/checkpoint-store.ts'
-import { type Conflict, renamedFrom, rowOf } from './changed-files.ts'
+import { type Conflict, refuseHalf, renamedFrom, rowOf } from './changed-files.ts'
 
 type Entries = ReadonlyMap<string, WorkspaceEntry>
 
@@ -70,6 +70,7 @@ export function planChanges(
   const isWanted = ({ path }: StoredChange) => !conflicts.has(path) || decided.get(path) === 'fork'
   const isThere = ({ path, after }: StoredChange) => isSameEntry(entries.get(path) ?? null, after)
   const wanted = changes.filter(isWanted)
+  refuseHalf(changes, wanted)
   const target = new Map<string, WorkspaceEntry | null>()
   for (const change of wanted) if (!isThere(change)) target.set(change.path, change.after)
   makeRoom(entries, target, pathsBelow(entries, changes))
