@@ -36,7 +36,7 @@ function sideOf(entry: WorkspaceEntry): FileSide {
 
 /**
  * The changes as a person sees them, by path. A folder is shown only if it was created or deleted empty, its mode has changed, or it was
- * created with an unusual mode.
+ * created with an unusual mode, or if it is in conflict.
  * A deleted and a created file with the same content are one renamed file. `conflicts` has what is in the workspace by now.
  */
 export function filesOf(
@@ -48,7 +48,7 @@ export function filesOf(
   const used = foldersInUse(changes)
   const files = changes
     .filter(({ path }) => !left.has(path))
-    .filter((change) => !isPassedFolder(change, used))
+    .filter((change) => conflicts.has(change.path) || !isPassedFolder(change, used))
     .map(({ path, before, after }): ChangedFile => {
       const origin = origins.get(path)
       const was = origin ? origin.before : before
@@ -99,13 +99,22 @@ export function partOf(changes: readonly StoredChange[], accepted: readonly stri
   return part
 }
 
-/** A path that changes between file and folder is accepted together with what is, or was, in the folder. */
-export function refuseHalf(changes: readonly StoredChange[], part: readonly StoredChange[]): void {
+/**
+ * A path that changes between file and folder is accepted together with what is, or was, in the folder. `nowAt` returns what is there now;
+ * by default, that is what the changes expect.
+ */
+export function refuseHalf(
+  changes: readonly StoredChange[],
+  part: readonly StoredChange[],
+  nowAt: (change: StoredChange) => WorkspaceEntry | null = ({ before }) => before
+): void {
   const becomes = new Map<string, string>()
   const replaces = new Map<string, string>()
-  for (const { path, before, after } of changes) {
-    if (before && !isFolder(before) && isFolder(after)) becomes.set(fromWire(path), path)
-    if (isFolder(before) && after && !isFolder(after)) replaces.set(fromWire(path), path)
+  for (const change of changes) {
+    const { path, after } = change
+    const now = nowAt(change)
+    if (now && !isFolder(now) && isFolder(after)) becomes.set(fromWire(path), path)
+    if (isFolder(now) && after && !isFolder(after)) replaces.set(fromWire(path), path)
   }
   if (becomes.size + replaces.size === 0) return
   const taken = new Set(part.map(({ path }) => path))

@@ -103,6 +103,28 @@ it('replaces nothing that the person chose to leave, if a path changes between f
   expect(() => planChanges(inside, intoFile, { choices: { 'd/x': 'workspace' } })).toThrow(together)
 })
 
+// Seen before: the conflict was at a folder that is not listed, so nobody could choose, and the changes could never be applied.
+it('lists a folder that is in conflict, so that a version of it can be chosen', () => {
+  const made = [madeDir('d'), change('d/x', null, 'new')]
+  const mine = workspace(file('d', 'mine'))
+  const pathsIn = (now: typeof mine, changes: StoredChange[]) =>
+    filesOf(changes, conflictsOf(now, changes)).map(({ path, conflict }) => `${path}${conflict ? '!' : ''}`)
+  expect(pathsIn(mine, made)).toEqual(['d!', 'd/x'])
+  expect(planChanges(mine, made, { choices: { d: 'fork' } }).changes.map(({ path }) => path)).toEqual(['d', 'd/x'])
+  expect(() => planChanges(mine, made, { choices: { d: 'workspace' } })).toThrow(
+    expect.objectContaining({ code: 'invalid_request' })
+  )
+  expect(pathsIn(workspace(), made)).toEqual(['d/x'])
+  const gone = [goneDir('d'), change('d/x', 'old', null)]
+  const open = workspace({ ...dir('d'), mode: 0o777 } as WorkspaceEntry, file('d/x', 'old'))
+  expect(pathsIn(open, gone)).toEqual(['d!', 'd/x'])
+  const left = planChanges(open, gone, { choices: { d: 'workspace' } })
+  expect(left.changes.map(({ path }) => path)).toEqual(['d/x'])
+  // The person made the same folder, with another mode: their files and those of the fork are both there.
+  const both = planChanges(open, made.slice(0, 1).concat(change('d/y', null, 'new')), { choices: { d: 'workspace' } })
+  expect(both.changes.map(({ path }) => path)).toEqual(['d/y'])
+})
+
 it('applies nothing where both sides changed a file, until the person has chosen', () => {
   const changes = [
     change('a', 'base', 'fork'),

@@ -70,7 +70,7 @@ export function planChanges(
   const isWanted = ({ path }: StoredChange) => !conflicts.has(path) || decided.get(path) === 'fork'
   const isThere = ({ path, after }: StoredChange) => isSameEntry(entries.get(path) ?? null, after)
   const wanted = changes.filter(isWanted)
-  refuseHalf(changes, wanted)
+  refuseHalf(changes, wanted, ({ path }) => entries.get(path) ?? null)
   const target = new Map<string, WorkspaceEntry | null>()
   for (const change of wanted) if (!isThere(change)) target.set(change.path, change.after)
   makeRoom(entries, target, pathsBelow(entries, changes))
