@@ -20,27 +20,35 @@ const data = (result: Record<string, unknown>) => result.structuredContent as Re
 const route = (result: Record<string, unknown>) => (result._meta as Record<string, unknown>)['mcp-orchestrator/route']
 
 describe('the gateway over stdio', { timeout: 60_000 }, () => {
-  it.each(['legacy', 'auto'] as const)('serves four tools and runs the tools of servers through them (%s)', async (era) => {
-    const gateway = await start({ everything: real('server-everything'), memory: real('server-memory') }, { era })
-    expect(gateway.client.getProtocolEra()).toBe(era === 'auto' ? 'modern' : 'legacy')
-    const { tools } = await gateway.client.listTools()
-    expect(tools.map(({ name }) => name).sort()).toEqual(['execute', 'explain_tool', 'find_tool', 'list_capabilities'])
+  it.each(['legacy', 'auto'] as const)(
+    'serves four tools and runs the tools of servers through them (%s)',
+    async (era) => {
+      const gateway = await start({ everything: real('server-everything'), memory: real('server-memory') }, { era })
+      expect(gateway.client.getProtocolEra()).toBe(era === 'auto' ? 'modern' : 'legacy')
+      const { tools } = await gateway.client.listTools()
+      expect(tools.map(({ name }) => name).sort()).toEqual([
+        'execute',
+        'explain_tool',
+        'find_tool',
+        'list_capabilities'
+      ])
 
-    const echo = await gateway.call('execute', { server: 'everything', tool: 'echo', params: { message: 'hello' } })
-    expect(echo.content).toEqual([{ type: 'text', text: 'Echo: hello' }])
-    expect(route(echo)).toEqual({ server: 'everything', tool: 'echo', confidence: 1, attempts: 1 })
+      const echo = await gateway.call('execute', { server: 'everything', tool: 'echo', params: { message: 'hello' } })
+      expect(echo.content).toEqual([{ type: 'text', text: 'Echo: hello' }])
+      expect(route(echo)).toEqual({ server: 'everything', tool: 'echo', confidence: 1, attempts: 1 })
 
-    const found = await gateway.call('find_tool', { query: 'add two numbers together', limit: 1 })
-    expect(data(found)).toMatchObject({ matches: [{ server: 'everything', tool: 'get-sum' }], pending: [] })
-    expect(JSON.parse(textOf(found))).toEqual(data(found))
+      const found = await gateway.call('find_tool', { query: 'add two numbers together', limit: 1 })
+      expect(data(found)).toMatchObject({ matches: [{ server: 'everything', tool: 'get-sum' }], pending: [] })
+      expect(JSON.parse(textOf(found))).toEqual(data(found))
 
-    const listed = data(await gateway.call('list_capabilities', {}))
-    expect(listed).toMatchObject({ servers: [{ server: 'everything' }, { server: 'memory' }] })
+      const listed = data(await gateway.call('list_capabilities', {}))
+      expect(listed).toMatchObject({ servers: [{ server: 'everything' }, { server: 'memory' }] })
 
-    const explained = data(await gateway.call('explain_tool', { server: 'memory', tool: 'read_graph' }))
-    expect(explained).toMatchObject({ server: 'memory', tool: 'read_graph', inputSchema: { type: 'object' } })
-    expect(gateway.noise).toEqual([])
-  })
+      const explained = data(await gateway.call('explain_tool', { server: 'memory', tool: 'read_graph' }))
+      expect(explained).toMatchObject({ server: 'memory', tool: 'read_graph', inputSchema: { type: 'object' } })
+      expect(gateway.noise).toEqual([])
+    }
+  )
 
   it('asks for parameters that are missing or wrong, and runs nothing', async () => {
     const { call } = await start({ everything: real('server-everything') })
