@@ -1,9 +1,10 @@
 /** The contract that every CheckpointStore must pass; each adapter's test runs it. */
-import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { WorkspaceEntry } from '../../workspace-server/protocol.ts'
 import type { Checkpoint, CheckpointStore, StoredChangeSet } from './checkpoint-store.ts'
+import { chunked, contentOf, fileEntry, files as filesOf, put, sha256 } from './checkpoints/checkpoint-files.fixture.ts'
 
 export interface CheckpointsUnderTest {
   /** Two instances on the same files. */
@@ -33,10 +34,10 @@ export function describeCheckpointStore(name: string, open: () => Promise<Checkp
     it('gives entries of every kind and their content to the next owner', async () => {
       const one = await owner()
       const big = randomBytes(3 * 1024 * 1024 + 17)
-      const { hash } = await one.addBlob(inChunks(big, 100_001))
+      const { hash } = await one.addBlob(chunked(big, 100_001))
       await one.addBlob(Buffer.from('hello'))
       await one.addBlob(new Uint8Array(0))
-      await one.addBlob(inChunks(Buffer.alloc(2_000_000), 65_536))
+      await one.addBlob(chunked(Buffer.alloc(2_000_000), 65_536))
       const entries: WorkspaceEntry[] = [
         { path: 'd', type: 'dir', mode: 0o755, mtimeMs: 12.5 },
         { path: 'd/l', type: 'link', target: '../\0\ud800', mtimeMs: 2 },
@@ -204,40 +205,4 @@ function set(id: string, kind: 'open' | 'version', path: string, before: string 
   const side = (text: string | null) => (text === null ? null : fileEntry(path, Buffer.from(text)))
   const changes = [{ path, before: side(before), after: side(after) }]
   return { id, kind, at: 1, about: { by: 'person' }, changes } satisfies StoredChangeSet
-}
-
-function sha256(content: Uint8Array): string {
-  return createHash('sha256').update(content).digest('hex')
-}
-
-function fileEntry(path: string, content: Uint8Array): WorkspaceEntry {
-  return { path, type: 'file', mode: 0o644, mtimeMs: 1, size: content.length, hash: sha256(content) }
-}
-
-async function* inChunks(content: Uint8Array, size: number): AsyncIterable<Uint8Array> {
-  for (let at = 0; at < content.length; at += size) yield content.subarray(at, at + size)
-}
-
-export async function put(checkpoint: Checkpoint, files: Record<string, string | Uint8Array>, deleted: string[] = []) {
-  const entries: WorkspaceEntry[] = []
-  for (const [path, text] of Object.entries(files)) {
-    const content = typeof text === 'string' ? Buffer.from(text) : text
-    await checkpoint.addBlob(content)
-    entries.push(fileEntry(path, content))
-  }
-  await checkpoint.commit({ put: entries, deleted })
-}
-
-async function contentOf(checkpoint: Checkpoint, hash: string, chunkBytes = 65_536): Promise<Buffer> {
-  const chunks: Uint8Array[] = []
-  for await (const chunk of checkpoint.read(hash, chunkBytes)) chunks.push(Buffer.from(chunk))
-  return Buffer.concat(chunks)
-}
-
-export async function filesOf(checkpoint: Checkpoint): Promise<Files> {
-  const found: Files = {}
-  for (const [path, entry] of checkpoint.entries) {
-    found[path] = entry.type === 'file' ? String(await contentOf(checkpoint, entry.hash)) : entry.type
-  }
-  return found
 }

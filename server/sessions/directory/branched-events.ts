@@ -2,10 +2,11 @@
  * The events of a conversation for a branch of it: the same history in a log of its own. Nothing in it waits or can still run, and no
  * permission and no token count is taken over. Events that name others by their `seq` name the copies.
  */
-import { EVENT_SCHEMAS, type SessionEvent } from '../../../contract/events.ts'
+import { EVENT_SCHEMAS } from '../../../contract/events.ts'
 import { isFileBlock } from '../../../contract/stored-files.ts'
 import { applyEvent, type CallEntry, emptyTranscript, undecidedCalls } from '../../../contract/transcript.ts'
 import type { NewEvent, StoredEvent } from '../../storage/event-log.ts'
+import { asSessionEvent } from '../feed/conversation.ts'
 import { resultOf } from '../sandboxes/session-events.ts'
 import { endOf, noticeOf } from '../turns/turn-events.ts'
 
@@ -58,7 +59,8 @@ export class BranchedEvents {
     const { type, data } = event
     // Results can be large, and only their presence counts here.
     const light = 'content' in data ? { ...data, content: [] } : data
-    applyEvent(this.#transcript, { type, data: light, seq: this.#transcript.seq + 1, at: 0 } as unknown as SessionEvent)
+    const known = asSessionEvent({ type, data: light, seq: this.#transcript.seq + 1, at: 0 })
+    if (known) applyEvent(this.#transcript, known)
     return event
   }
 }

@@ -131,6 +131,7 @@ function isSame(found: StoredEvent | undefined, known: StoredEvent): boolean {
   return found?.seq === known.seq && found.at === known.at && found.type === known.type
 }
 
-function asSessionEvent(stored: StoredEvent): SessionEvent | undefined {
+/** Undefined for an event of a newer version. */
+export function asSessionEvent(stored: StoredEvent): SessionEvent | undefined {
   return stored.type in EVENT_SCHEMAS ? (stored as SessionEvent) : undefined
 }
