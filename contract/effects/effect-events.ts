@@ -52,7 +52,7 @@ export const EFFECT_SCHEMAS = {
   'review:applied': z.object({
     reviewId,
     changes: changeSummary.optional(),
-    /** The first files that are not in the workspace, for the model and the record. */
+    /** The first of the files whose changes did not get into the workspace, for the model and the record. */
     rejected: z.array(workspacePath).max(100),
     rejectedTotal: z.number().int().nonnegative(),
     /** Why nothing could be applied. */

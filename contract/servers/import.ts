@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { PlannedServer } from './servers.ts'
 
 export interface ImportableServer extends PlannedServer {
-  /** The client that has it, and where. */
+  /** The client whose file has the server, and the path of that file. */
   client: string
   source: string
   project: string | null

@@ -12,7 +12,7 @@ afterEach(() => void vi.useRealTimers())
 
 it.each([
   ['stops when it has had no call for idleSeconds', 5, 'stopped'],
-  ['with idleSeconds 0 never stops for want of work', 0, 'running']
+  ['with idleSeconds 0 never stops when idle', 0, 'running']
 ])('%s', async (_, idleSeconds, state) => {
   vi.useFakeTimers()
   const entry = readEntry('still', { command: 'none', idleSeconds }, 0)

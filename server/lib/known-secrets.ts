@@ -19,12 +19,12 @@ export class KnownSecrets {
     }
   }
 
-  /** How much of its beginning is the rest of a secret that was cut in two there. */
+  /** The number of characters at the beginning of the text that may be the rest of a secret that was cut in two. */
   restAtStart(text: string): number {
     return this.#longest((form, size) => text.startsWith(form.slice(-size)))
   }
 
-  /** How much of its end may be a secret that goes on in what comes next. */
+  /** The number of characters at the end of the text that may be the beginning of a secret that continues in the next piece. */
   beginningAtEnd(text: string): number {
     return this.#longest((form, size) => text.endsWith(form.slice(0, size)))
   }

@@ -1,7 +1,7 @@
 /**
  * Decides whether a tool plainly only reads, by its name, description and parameters. Used only for servers that annotate none of
- * their tools. Invariant: when in doubt, no. A reader that fails this test costs one confirmation; a writer that passes would run
- * without being asked about. `bench/readers.ts` prints what passes in the routing data sets.
+ * their tools. Invariant: when in doubt, a tool does not count as a reader. A reader that fails this test costs one confirmation; a writer
+ * that passes would run without being asked about. `bench/readers.ts` prints what passes in the routing data sets.
  */
 
 import type { StoredTool } from '../catalog/stored-tools.ts'

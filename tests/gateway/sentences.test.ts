@@ -227,7 +227,7 @@ describe('a sentence', { timeout: 60_000 }, () => {
     expect(textOf(await execute({ request }))).toBe('ran get_pods')
     const now = KUBERNETES.map(({ name, description }) => ({ name, description, ...destroys }))
     writeFileSync(join(gateway.dir, 'kubernetes.json'), JSON.stringify(now))
-    // Until it stops for want of work it is the reader that it was.
+    // Until it stops because it is idle, its tool counts as a reader.
     await eventually('it to stop', () => processesWith(join(gateway.dir, 'kubernetes.json')).length === 0)
     expect(textOf(await execute({ request }))).toMatch(/get_pods has just changed and was not run/)
     expect(await status({ request })).toMatchObject({ status: 'needs_confirmation', tool: 'get_pods' })

@@ -34,7 +34,7 @@ it('asks again when the snapshot is refused, and accepts none that is older than
   expect(now().offences).toEqual([])
 })
 
-it('follows an answer that is written, but never pulls back who has scrolled up', async () => {
+it('follows an answer while it is written, but never pulls back a person who has scrolled up', async () => {
   const { me, session } = await arrive((opened) => {
     for (let turn = 0; turn < 60; turn++) opened.append('user:message', { turnId: `t${turn}`, text: `message ${turn}` })
   })
@@ -103,7 +103,7 @@ it('shows hidden characters in names of tools and servers, and a tool that chang
   expect(now().offences).toEqual([])
 })
 
-it('shows names to their end, and whose they are', async () => {
+it('shows names to their end, and who owns them', async () => {
   const path = `${'long-name-'.repeat(14)}invoice.pdf.exe`
   now().fake.files.set(path, Buffer.from('x'))
   const { me } = await arrive((opened) => {

@@ -14,7 +14,7 @@ const RENAMED: Record<string, string> = {
 }
 const NEVER_RUN = ['disabledTools', 'excludeTools', 'disabled_tools']
 const ONLY_RUN = ['tools', 'includeTools', 'enabledTools', 'enabled_tools']
-const RULES_HERE = 'which tools run without asking is said by "approval" here'
+const RULES_HERE = '"approval" says here which tools run without asking'
 const WHY: Record<string, string> = {
   autoApprove: RULES_HERE,
   alwaysAllow: RULES_HERE,

@@ -54,7 +54,7 @@ function isOfAnotherUser(uid: number): boolean {
   return isSomebody && uid !== 0 && uid !== ownUser()
 }
 
-/** The files of other users are hidden from us. Children have our own user id and no other, except those of root. */
+/** The files of other users are hidden from us. That does not matter: unless we are root, our children have our own user id. */
 function isHiddenFromUs(uid: number): boolean {
   return ownUser() !== 0 && uid !== ownUser()
 }

@@ -69,7 +69,7 @@ describe.each(WIRES)('$name', (wire) => {
     ['retry-after-ms', '30', 30],
     ['retry-after', '0.05', 50],
     ['retry-after', '0', 0]
-  ])('429 with %s: %s is retried as told', async (header, value, inMs) => {
+  ])('429 with %s: %s is retried after the requested wait', async (header, value, inMs) => {
     const limited = { status: 429, headers: { [header]: value }, body: errorBody(wire, 'slow down') }
     const { step } = await talk(wire, { replies: [limited, { text: 'here' }] })
     const { text, retries } = await collect(step('hi'))

@@ -61,7 +61,7 @@ describe('two instances without Redis', () => {
         () => true,
         () => false
       )
-    await expect.poll(isTaken, { timeout: 10_000 }).toBe(true)
+    await expect.poll(isTaken).toBe(true)
     await next.release()
   })
 

@@ -26,7 +26,7 @@ export class NamespaceLease {
   readonly #options: NamespaceLeaseOptions
   readonly #ms: number
   #heldUntil = 0
-  /** What another instance wrote last, and when we first saw it: clocks of other machines prove nothing. */
+  /** The last value of another instance, and the time when we first saw it: clocks of other machines prove nothing. */
   #seen = { version: '', at: 0 }
   #renewing: NodeJS.Timeout | undefined
 

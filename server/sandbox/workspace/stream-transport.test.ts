@@ -103,7 +103,7 @@ describe('StreamTransport: ids', () => {
     )
   })
 
-  it('maps a cancellation, forgets the request, and takes its late answer for late, not forged', async () => {
+  it('maps a cancellation, forgets the request, and does not treat its late answer as forged', async () => {
     const { transport, received, theirs, requests } = await openTransport()
     await transport.send(request(3))
     const { id } = await requests()

@@ -89,14 +89,14 @@ describe('when all sandboxes are taken', () => {
 
 describe('a fair share', () => {
   // Checked: if none is stopped, the newcomer is refused.
-  it('takes a sandbox from the owner who has most, even if another one has been idle for longer', async () => {
+  it('takes a sandbox from the owner with the most sandboxes, even if another sandbox has been idle for longer', async () => {
     const manager = await fake.start('a', { maxSessions: 4 })
     for (const id of ['q-1', 'p-1', 'p-2', 'p-3']) await write(manager, id, id)
     await write(manager, 'r-1', 'x')
     expect(await live()).toEqual(['p-2', 'p-3', 'q-1', 'r-1'])
   })
 
-  it('lets nobody with a share of their own push out one who has less', async () => {
+  it('does not let an owner with a full share push out an owner with less', async () => {
     const manager = await fake.start('a', { maxSessions: 2 })
     await write(manager, 'q-1', 'x')
     const job = work(manager, 'p-1')

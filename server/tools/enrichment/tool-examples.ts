@@ -1,5 +1,5 @@
 /**
- * Example requests per tool, written by the configured model: once per definition, in the background, kept in the store. Each
+ * Has the configured model write example requests for each tool, once per definition and in the background. Keeps them in the store. Each
  * question is about one tool, so that a hostile description can only influence the examples of its own tool. They affect ranking
  * only.
  */

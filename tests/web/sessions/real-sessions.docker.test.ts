@@ -1,4 +1,4 @@
-/** Sessions on the real server: what is said can be found, exported, shared and imported. */
+/** Sessions on the real server: conversations can be found, exported, shared and imported. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
