@@ -114,6 +114,12 @@ it('keeps a reason in the inbox through a reload, and when its card goes', async
   await me.page.reload()
   await open()
   await expect.poll(() => reason.inputValue()).toBe('not that server')
+  // Seen before: Escape closed the form and the dialog around it.
+  await reason.press('Escape')
+  await reason.waitFor({ state: 'hidden' })
+  await me.page.locator('.inbox-card [aria-disabled=false]').first().waitFor()
+  await me.button(/^Reject/).click()
+  await expect.poll(() => reason.inputValue()).toBe('not that server')
   now().fake.approvals = []
   now().fake.tellInbox()
   await reason.waitFor({ state: 'hidden' })
