@@ -26,3 +26,20 @@ it('shows the line of the program, where the values come from, and what is uncer
   expect(await text()).toContain(warning)
   expect(await seriousFaults(me.page)).toEqual([])
 })
+
+// Seen before: the button was above the cards, so all could be approved before any was seen.
+it('offers to approve all calls of a program below the last one', async () => {
+  const code = { ...{ runId: 'r', n: 1, line: 1, source: 'await tools.notes.write({})' }, sources: [] }
+  now().fake.approvals = ['a', 'b'].map((id) => ({ ...inboxCard(id), code }))
+  const me = await now().open()
+  await me
+    .button(/^(Inbox|Waiting)/)
+    .first()
+    .click()
+  const group = me.page.getByRole('region', { name: 'Calls of one program' })
+  await group.locator('[data-card="b"]').waitFor()
+  const all = group.getByRole('button').last()
+  await expect.poll(() => all.textContent()).toContain('Approve all 2 of this program')
+  await all.and(me.page.locator('[aria-disabled=false]')).click()
+  await expect.poll(() => now().fake.answered.toSorted()).toEqual(['a', 'b'])
+})
