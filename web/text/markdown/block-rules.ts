@@ -14,6 +14,15 @@ export function addBlockRules(md: Parser): void {
   md.core.ruler.push('directions', ({ tokens }) => {
     for (const token of tokens) if (DIRECTED.has(token.type)) token.attrSet('dir', 'auto')
   })
+  // The page's policy allows no inline styles.
+  md.core.ruler.push('alignment', ({ tokens }) => {
+    for (const token of tokens) {
+      const [, side] = /^text-align:(left|center|right)$/.exec(token.attrGet('style') ?? '') ?? []
+      if (side === undefined) continue
+      token.attrs = token.attrs?.filter(([name]) => name !== 'style') ?? null
+      token.attrSet('class', `align-${side}`)
+    }
+  })
   md.core.ruler.push('task_lists', ({ tokens }) => {
     for (const [at, token] of tokens.entries()) if (token.type === 'inline') markTask(tokens, at)
   })

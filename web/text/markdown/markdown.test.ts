@@ -98,6 +98,15 @@ describe('toBlocks', () => {
     )
   })
 
+  // Seen before: the alignment was an inline style, which the page's policy blocks.
+  it('aligns the columns of a table with classes', () => {
+    const table = html('|a|b|c|d|\n|:-|:-:|-:|-|\n|1|2|3|4|')
+    expect(table).toMatch(
+      /<td dir="auto" class="align-left">1<\/td>\s*<td dir="auto" class="align-center">2<\/td>\s*<td dir="auto" class="align-right">3<\/td>\s*<td dir="auto">4/
+    )
+    expect(table).not.toContain('style=')
+  })
+
   it('leaves the direction of each paragraph to its first letter', () => {
     expect(html('hello\n\nשלום\n\n- x')).toMatch(/<p dir="auto">hello<\/p>\n<p dir="auto">שלום<\/p>\n<ul dir="auto">/)
   })
