@@ -131,7 +131,7 @@ async function runForReview(session: LiveSession, call: ToolCall, turnId: string
     (checkpoint) => openSets(checkpoint, REVIEW)[0] ?? `${REVIEW}r-${turnId}`,
     rest.signal
   )
-  const about: VersionAbout = { by: 'review', reviewId: fork.purpose.slice(REVIEW.length) }
+  const about = aboutOf(fork)
   const run = async () => {
     const result = await fork.call(name, args, { ...rest, timeoutMs: TOOL_TIMEOUT_MS }).catch(async (error) => {
       // Files that it has written until then are reviewed too, so they are stored before the review opens.
@@ -147,12 +147,27 @@ async function runForReview(session: LiveSession, call: ToolCall, turnId: string
   return journal(session, callId, settled(run, settle), { times })
 }
 
+function aboutOf({ purpose }: Fork): VersionAbout {
+  return { by: 'review', reviewId: purpose.slice(REVIEW.length) }
+}
+
 function leftRunning(result: ToolResult): { leftRunning?: true } {
   return hasLeftRunning(result) ? { leftRunning: true } : {}
 }
 
+/** Stores what processes that a call of a review left running have written since. If that fails, the fork ends: it has more than is stored. */
+async function storeLateWrites(session: LiveSession): Promise<void> {
+  const fork = session.fork.goingOn(session.epoch)
+  if (!fork?.purpose.startsWith(REVIEW)) return
+  await store(session, fork, aboutOf(fork)).catch(async (error) => {
+    await session.fork.close()
+    if (isOwnershipError(error)) throw error
+  })
+}
+
 async function storedReview(session: LiveSession): Promise<StoredReview | undefined> {
   await session.openSandbox()
+  await storeLateWrites(session)
   const { saved } = session.sandbox
   const [id] = openSets(saved, REVIEW)
   const set = id === undefined ? undefined : saved.changeSets.get(id)
@@ -232,6 +247,7 @@ async function openFork(
 ): Promise<Fork> {
   session.fork.checkAllowed()
   await session.openForCall(signal)
+  await storeLateWrites(session)
   return session.locked(async () => {
     const { sandbox, epoch } = session
     const unsaved = await sandbox.checkpoint()

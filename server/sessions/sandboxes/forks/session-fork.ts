@@ -71,6 +71,11 @@ export class Fork {
     return this.#tidied
   }
 
+  /** Whether processes that a call left running may change files that nobody has decided about. */
+  get mayGoOn(): boolean {
+    return this.#mayRun && !this.#isSettled && this.connection.isOpen && !this.connection.isTampered
+  }
+
   /** Everything that it has changed. The content is in the checkpoint, and is lost unless the next commit names it. */
   async diff(): Promise<{ changes: StoredChange[]; skipped: ChangesResult['skipped'] }> {
     const skipped = await this.#sync()
@@ -136,6 +141,11 @@ export class SessionFork {
   /** The change set that the open fork works on. */
   get purpose(): string | undefined {
     return this.#fork?.purpose
+  }
+
+  /** The fork, if processes may still change files in it under this epoch. */
+  goingOn(epoch: number): Fork | undefined {
+    return this.#fork?.mayGoOn && this.#fork.epoch === epoch ? this.#fork : undefined
   }
 
   /** A mode that was chosen before the sandboxes got a network does not open forks with one. */
