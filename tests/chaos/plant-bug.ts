@@ -1,9 +1,11 @@
-/** Loaded before the product by `--import`: rewrites the places of the bugs in PLANTED_BUG (names with commas) as their files are read. */
+/** Loaded before the product by `--import`: rewrites the places of the bugs or kill points in PLANTED_BUG (names with commas) as their files are read. */
 import { registerHooks } from 'node:module'
+import { KILL_POINTS, killingBug } from './kill-points.ts'
 import { PLANTED_BUGS } from './planted-bugs.ts'
 
 const bugs = (process.env.PLANTED_BUG ?? '').split(',').map((name) => {
-  const bug = Object.hasOwn(PLANTED_BUGS, name) ? PLANTED_BUGS[name] : undefined
+  const point = Object.hasOwn(KILL_POINTS, name) ? KILL_POINTS[name] : undefined
+  const bug = point ? killingBug(point) : Object.hasOwn(PLANTED_BUGS, name) ? PLANTED_BUGS[name] : undefined
   if (!bug) throw new Error(`There is no bug "${name}" to plant.`)
   return bug
 })
