@@ -252,6 +252,17 @@ throw new Error('bad')`
   expect(await world.inbox.open()).toEqual([])
 })
 
+// Checked: with the lines as arguments of one push, the call that stores them breaks the run, and its log can't be read again.
+it('ends a program that prints 190,000 lines, and its log can be read again', async () => {
+  const world = new World()
+  const code = "for (let n = 0; n < 190_000; n++) console.log('')\nawait tools.crm.list()"
+  const log = await RunLog.create(world.events, 'r', program(code))
+  expect(await world.attempt(log)).toBe('ended')
+  const { state } = await RunLog.load(world.events, 'r')
+  expect(state.end).toEqual({ ok: true, value: ['x', 'y'] })
+  expect(state.logs).toHaveLength(190_000)
+})
+
 it('gives a clear error for each limit', async () => {
   const world = new World()
   const flood = `const errors = new Set<string>()

@@ -73,7 +73,7 @@ function emptyRun(): RunState {
 function applyEvent(state: RunState, { type, data, at }: RunEvent & { at: number }): void {
   if (type === 'run:created') state.program = data
   else if (type === 'run:runtime') state.runtime = data.runtime
-  else if (type === 'run:output') state.logs.push(...data.lines)
+  else if (type === 'run:output') for (const line of data.lines) state.logs.push(line)
   else if (type === 'run:ended') {
     state.end ??= data.end
     state.endedAt ??= at
