@@ -82,7 +82,7 @@ export async function loadGateway(
     logDir: dataPaths(settings.DATA_DIR).serverLogs,
     logins: sharedLogins ?? dataPaths(settings.DATA_DIR).logins,
     isHosted: settings.AUTH_TOKEN !== undefined,
-    places: ourPlaces(settings, options),
+    places: ourPlaces(settings, { ...options, storeDir: options.shared.storeDir }),
     hidesReasons: options.hidesReasons,
     version: packageVersion(),
     ...{ observer: auditLog.observer, tracing },

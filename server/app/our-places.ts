@@ -11,6 +11,7 @@ import { enginePlaces } from '../connections/local/engine-places.ts'
 import { makeFolder } from '../lib/files/make-folder.ts'
 import { packageRoot } from '../lib/files/package-root.ts'
 import { dataPaths } from './data-paths.ts'
+import { findServe } from './gateway/registration.ts'
 
 export interface PlacesOptions {
   environment: Record<string, string | undefined>
@@ -18,6 +19,8 @@ export interface PlacesOptions {
   dotenv?: string | undefined
   /** Set if settings are read from the `.env` of the working folder. */
   readsDotenv?: boolean
+  /** The folder of the store, if that is another one than DATA_DIR. */
+  storeDir?: string | undefined
 }
 
 const PROGRAM = 'mcp-orchestrator'
@@ -36,7 +39,10 @@ const OF_A_CHECKOUT = [
   ]
 ]
 
-export function ourPlaces(settings: Settings, { dotenv, readsDotenv, environment }: PlacesOptions): OurPlaces {
+export function ourPlaces(
+  settings: Settings,
+  { dotenv, readsDotenv, environment, storeDir }: PlacesOptions
+): OurPlaces {
   const { DATA_DIR, MCP_CONFIG, CREDENTIALS_FILE, AUTH_TOKEN } = settings
   const { root: dataDir, logins } = dataPaths(DATA_DIR)
   // Only existing files can be hidden.
@@ -52,7 +58,8 @@ export function ourPlaces(settings: Settings, { dotenv, readsDotenv, environment
     credentialsFile: CREDENTIALS_FILE && resolve(CREDENTIALS_FILE),
     // On a personal machine, some servers use the engine.
     engines: AUTH_TOKEN === undefined ? [] : enginePlaces(environment),
-    userFolders: folders,
+    userFolders: storeDir === undefined ? folders : [...folders, storeDir],
+    runningServe: () => findServe(environment),
     programs: [...programsOf(packageRoot(), process.execPath), ...trustedFiles(settings, environment)],
     readableFile: readsDotenv ? resolve('.env') : undefined
   }

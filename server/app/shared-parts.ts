@@ -24,6 +24,8 @@ export interface SharedParts {
   guard: DefinitionGuard
   /** Tells what all instances on the store can read. */
   format?: StoreFormat | undefined
+  /** The folder of the store if it is that of the user's `serve`: no server may see it. */
+  storeDir?: string | undefined
 }
 
 export function sharedParts(
@@ -36,10 +38,9 @@ export function sharedParts(
 }
 
 /** With the user's usual folder, the store is that of the user's `serve` while it runs; all other files stay where they are. */
-function joined(settings: Settings, environment: Record<string, string | undefined>): Settings {
+function storeToJoin(settings: Settings, environment: Record<string, string | undefined>): string | undefined {
   const isUsual = !settings.REDIS_URL && settings.DATA_DIR === userDefaults(environment).DATA_DIR
-  const dataDir = isUsual ? findServe(environment) : undefined
-  return dataDir === undefined ? settings : { ...settings, DATA_DIR: dataDir }
+  return isUsual ? findServe(environment) : undefined
 }
 
 export async function openSharedParts(
@@ -47,10 +48,12 @@ export async function openSharedParts(
   logger: Logger,
   { environment, observer }: { environment: Record<string, string | undefined>; observer?: ToolObserver | undefined }
 ): Promise<SharedParts & { close(): Promise<void> }> {
-  const store = await openStore(joined(settings, environment), logger)
+  const storeDir = storeToJoin(settings, environment)
+  const store = await openStore(storeDir === undefined ? settings : { ...settings, DATA_DIR: storeDir }, logger)
   const auditLog = openAuditLog(settings, observer)
   return {
     ...sharedParts({ store, format: new StoreFormat(store) }, auditLog),
+    storeDir,
     async close() {
       await auditLog.close()
       await store.close()

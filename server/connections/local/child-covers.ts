@@ -21,6 +21,8 @@ export interface OurPlaces {
   engines?: string[]
   /** Folders of other instances of the same user: the default places for settings and data. */
   userFolders?: string[]
+  /** The data folder of this user's `serve`, if one runs when a child starts. */
+  runningServe?: (() => string | undefined) | undefined
   /** Programs of ours, which a child may run but not change. */
   programs?: string[]
   /** A file that settings are read from, and that servers may read too. */
@@ -95,11 +97,12 @@ function givenFiles({ files, credentialsFile }: OurPlaces): string[] {
 
 /** Hidden from every child, whatever its entry says. */
 function hiddenFolders(places: OurPlaces): string[] {
-  const { dataDir, userFolders = [], credentialsFile } = places
+  const { dataDir, userFolders = [], credentialsFile, runningServe } = places
   const ours = [...givenFiles(places), dataDir].map(real)
   const folder = credentialsFile === undefined ? undefined : dirname(real(credentialsFile))
   const ofSecrets = folder !== undefined && isOurs(folder, ours) ? [folder] : []
-  return outermost([dataDir, ...userFolders.filter((path) => existsSync(path)), ...ofSecrets].map(real))
+  const others = [...userFolders, runningServe?.() ?? dataDir].filter((path) => existsSync(path))
+  return outermost([dataDir, ...others, ...ofSecrets].map(real))
 }
 
 /**
