@@ -11,8 +11,10 @@ const npm = (more: object = {}, about: object = {}) => ({
   ],
   ...about
 })
-const plan = (raw: object, given: Record<string, string> = {}, options = {}) =>
-  entryOf(readServerJson({ ...raw }), { given: new Map(Object.entries(given)), server: 'weather' }, options)
+const plan = (raw: object, given: Record<string, string> = {}, options = {}, taken: string[] = []) => {
+  const values = { given: new Map(Object.entries(given)), server: 'weather', isTaken: taken.includes.bind(taken) }
+  return entryOf(readServerJson({ ...raw }), values, options)
+}
 
 const HOSTILE: [string, object, string][] = [
   [
@@ -141,7 +143,6 @@ describe('a server.json', () => {
     expect(entry).toMatchObject({
       raw: {
         args: ['-y', '@some/weather@1.0.2', 'start', '--units=imperial', '-r', 'zone=a', '/tmp/w'],
-        // The server's name is part of the secret's name: it can't get the secret of another server.
         env: {
           API_KEY: `\${secret:WEATHER_API_KEY}`,
           AUTH: `Bearer \${secret:WEATHER_TOKEN}`,
@@ -179,6 +180,22 @@ describe('a server.json', () => {
   // Checked: if values are taken as they are, the first two entries refer to a secret and to a variable of this machine.
   it.each(HOSTILE)('can not have %s', (_, raw, problem) => {
     expect(() => plan(raw)).toThrow(problem)
+  })
+
+  // Checked: if only the server's name is part of the secret's name, the entry refers to the secret that is there.
+  it('gets no secret that is there already, whatever it calls itself and its variables', () => {
+    const raw = npm({
+      environmentVariables: [
+        { name: 'API_KEY', isSecret: true, isRequired: true },
+        { name: 'AUTH', value: 'Bearer {token}', variables: { token: { isSecret: true } } }
+      ]
+    })
+    const { raw: entry, notes } = plan(raw, {}, {}, ['WEATHER_API_KEY', 'WEATHER_API_KEY_2', 'WEATHER_TOKEN'])
+    expect(entry.env).toEqual({
+      API_KEY: `\${secret:WEATHER_API_KEY_3}`,
+      AUTH: `Bearer \${secret:WEATHER_TOKEN_2}`
+    })
+    expect(notes).toContain('"API_KEY" becomes the secret WEATHER_API_KEY_3, because WEATHER_API_KEY is there already')
   })
 
   it('of npm loses its options for npx', () => {

@@ -26,6 +26,8 @@ interface Values {
   given: ReadonlyMap<string, string>
   /** The name of the entry; part of the names of its secrets. */
   server: string
+  /** Whether a secret of this name has a value, or another entry uses it. */
+  isTaken?: (secret: string) => boolean
 }
 
 interface Program {
@@ -218,10 +220,17 @@ class Filler {
     return isRequired ? this.#secretNamed(name) : undefined
   }
 
-  /** With the server's name in it: otherwise a publisher could ask for the secret of another server. */
+  /** A new name: otherwise a publisher could choose names that make the one of a secret of another server, or of this machine. */
   #secretNamed(name: string): string {
-    const key = `${this.#values.server}_${name}`.toUpperCase().replace(/[^A-Z0-9]+/g, '_')
-    return `\${secret:${key.replace(/^(?![A-Z])/, '_')}}`
+    const { server, isTaken = () => false } = this.#values
+    const wish = `${server}_${name}`
+      .toUpperCase()
+      .replace(/[^A-Z0-9]+/g, '_')
+      .replace(/^(?![A-Z])/, '_')
+    let key = wish
+    for (let number = 2; isTaken(key); number++) key = `${wish}_${number}`
+    if (key !== wish) this.notes.push(`"${name}" becomes the secret ${key}, because ${wish} is there already`)
+    return `\${secret:${key}}`
   }
 
   #miss(name: string, { description, choices }: Input): void {

@@ -14,7 +14,8 @@ export function missingOf(entries: ServerEntry[], { settings }: ServersContext):
   return missingValues(entries, secretsOf(settings.CREDENTIALS_FILE))
 }
 
-function secretsOf(file: string | undefined): SecretSource {
+/** Those of the credentials file, as far as it can be read, and of the environment. */
+export function secretsOf(file: string | undefined): SecretSource {
   const environment = { environment: process.env, ours: OUR_SECRETS }
   try {
     return openCredentials({ file, ...environment }).source(LOCAL_OWNER)

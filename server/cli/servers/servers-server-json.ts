@@ -6,7 +6,9 @@ import type { ClientServers } from '../../catalog/import/client-files.ts'
 import { isServerName, readServerJson, type ServerJson, serverJsonIn } from '../../catalog/import/server-json.ts'
 import { entryOf, type ServerJsonEntry, type WantedValue } from '../../catalog/import/server-json-entry.ts'
 import { fetchJson, MCP_REGISTRY } from '../../catalog/listing/fetch-listing.ts'
+import { secretNames } from '../../catalog/placeholders.ts'
 import { readEntry } from '../../catalog/read-entry.ts'
+import { valuesOf } from '../../catalog/server-entry.ts'
 import { showLine } from '../../gateway/asking/show-as-data.ts'
 import { AppError } from '../../lib/errors.ts'
 import { readSmallFile } from '../../lib/files/read-small-file.ts'
@@ -14,6 +16,7 @@ import { didYouMean } from '../../lib/near-names.ts'
 import { parseHostileJson } from '../../lib/streams/hostile-json.ts'
 import type { ServersContext } from './servers-context.ts'
 import { storedListing } from './servers-listing.ts'
+import { secretsOf } from './servers-missing.ts'
 
 const MCP_REGISTRY_CLIENT = 'MCP Registry'
 const MAX_BYTES = 1024 * 1024
@@ -31,7 +34,14 @@ export async function findServerJson(context: ServersContext): Promise<ClientSer
   try {
     const server = readServerJson(located.server)
     const name = typeof flags.as === 'string' ? flags.as : server.name.slice(server.name.indexOf('/') + 1)
-    const { raw, notes } = await filled(server, name, context)
+    const given = await completed(server, name, context)
+    const remote = context.flags.remote === true
+    const values = { given, server: name }
+    const isThere = ({ raw }: ServerJsonEntry) =>
+      context.registry.servers.get(name)?.fingerprint === readEntry(name, raw, 0).fingerprint
+    const same = entryOf(server, values, { remote })
+    const isTaken = takenSecrets(context)
+    const { raw, notes } = isThere(same) ? same : entryOf(server, { ...values, isTaken }, { remote })
     const version = server.version === undefined ? '' : ` ${server.version}`
     const about = [`it is "${server.name}"${version}`, ...notes]
     const entry = readEntry(name, raw, 0)
@@ -85,8 +95,15 @@ function inFile(file: string): Record<string, unknown> | undefined {
   }
 }
 
-/** Asks for what is missing, by name; without a terminal, the error names all of it. */
-async function filled(server: ServerJson, name: string, { flags }: ServersContext): Promise<ServerJsonEntry> {
+/** The secrets that have a value, or that entries use. */
+function takenSecrets(context: ServersContext): (secret: string) => boolean {
+  const used = new Set([...context.registry.servers.values()].flatMap((entry) => secretNames(valuesOf(entry))))
+  const known = secretsOf(context.settings.CREDENTIALS_FILE)
+  return (secret) => used.has(secret) || known.secret(secret) !== undefined
+}
+
+/** All values that the user must give. Asks for what is missing, by name; without a terminal, the error names all of it. */
+async function completed(server: ServerJson, name: string, { flags }: ServersContext): Promise<Map<string, string>> {
   const given = new Map(setValues(flags.set))
   const remote = flags.remote === true
   let entry = entryOf(server, { given, server: name }, { remote })
@@ -102,7 +119,7 @@ async function filled(server: ServerJson, name: string, { flags }: ServersContex
     for (const value of entry.missing) given.set(value.name, await ask(value))
     entry = entryOf(server, { given, server: name }, { remote })
   }
-  return entry
+  return given
 }
 
 function describe({ name, description, choices }: WantedValue): string {
