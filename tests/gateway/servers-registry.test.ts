@@ -29,9 +29,10 @@ async function workplace() {
   const config = join(dir, 'mcp.json')
   const registry = await startRegistry([WEATHER, { ...WEATHER, name: 'io.github.someone/other', description: 'Else' }])
   onTestFinished(() => registry.close())
+  const environment: Record<string, string> = { HOME: dir }
   const run = async (...args: string[]) => {
     const own = ['--config', config, '--data-dir', join(dir, 'data')]
-    const command = spawnGateway(['servers', ...args, ...own], { HOME: dir })
+    const command = spawnGateway(['servers', ...args, ...own], environment)
     command.stdin.end()
     const texts = { out: '', err: '' }
     command.stdout.on('data', (chunk) => (texts.out += chunk))
@@ -40,7 +41,7 @@ async function workplace() {
     return { code, ...texts }
   }
   const saved = () => (existsSync(config) ? JSON.parse(readFileSync(config, 'utf8')).mcpServers : undefined)
-  return { dir, registry, run, saved }
+  return { dir, registry, run, saved, environment }
 }
 
 const ENTRY = {
@@ -93,5 +94,25 @@ describe('servers of the public MCP Registry', { timeout: 60_000 }, () => {
     const { err } = await run('import', `${registry.url}/v0.1/servers`)
     expect(err).toContain('is not a server.json')
     expect((await run('import', '--set', 'A=1')).err).toContain('--set is for servers of a server.json only')
+  })
+
+  // Seen failing: the server of another publisher got the secret of the first one, or the variable of this machine.
+  it('get no secret that another entry or this machine has, and are the same when they are imported again', async () => {
+    const { dir, run, saved, environment } = await workplace()
+    const [file, other] = [join(dir, 'server.json'), join(dir, 'other.json')]
+    writeFileSync(file, JSON.stringify(WEATHER))
+    const [first] = WEATHER.packages
+    const key = { name: 'KEY', isRequired: true, isSecret: true }
+    const packages = [{ ...first, environmentVariables: [key] }]
+    writeFileSync(other, JSON.stringify({ ...WEATHER, name: 'io.github.else/weather-api', packages }))
+    environment.MOON_API_KEY = 'of-this-machine'
+    for (const words of [[file], [file], [other], [file, '--as', 'moon']])
+      await run('import', ...words, ...(words[0] === file ? ['--set', 'CITY=Bern'] : []), '--yes')
+    expect(saved()).toMatchObject({
+      weather: ENTRY,
+      'weather-api': { env: { KEY: `\${secret:WEATHER_API_KEY_2}` } },
+      moon: { env: { API_KEY: `\${secret:MOON_API_KEY_2}` } }
+    })
+    expect(Object.keys(saved())).toHaveLength(3)
   })
 })
