@@ -10,7 +10,7 @@ import { showTarget } from '../catalog/describe-target.ts'
 import { changeServer, type RawEntry, rawServer } from '../catalog/edit-registry.ts'
 import { EntryProblem } from '../catalog/entry-values.ts'
 import type { Grants } from '../catalog/grants.ts'
-import { takeSecretsOut } from '../catalog/import/move-secrets.ts'
+import { secretsInUse, takeSecretsOut } from '../catalog/import/move-secrets.ts'
 import { warnings } from '../catalog/import/plan-servers.ts'
 import { readEntry, unknownKeys } from '../catalog/read-entry.ts'
 import type { Registry } from '../catalog/registry.ts'
@@ -63,7 +63,7 @@ export async function editServer(
   checkVersion(current)
   const wanted = withKept(request.entry, current)
   const canMove = credentialsFile !== undefined && request.moveSecrets === true
-  const moved = canMove ? takeSecretsOut({ [to]: wanted }) : undefined
+  const moved = canMove ? takeSecretsOut({ [to]: wanted }, secretsInUse(registry().servers.values(), from)) : undefined
   const raw = moved?.servers[to] ?? wanted
   const secrets = moved?.secrets ?? new Map<string, string>()
   const entry = validated(to, raw)

@@ -8,9 +8,11 @@ import { showTarget } from '../catalog/describe-target.ts'
 import { addServers, type RawEntry } from '../catalog/edit-registry.ts'
 import { chooseNames } from '../catalog/import/choose-names.ts'
 import { findClientServers, type ImportPlace } from '../catalog/import/client-files.ts'
-import { takeSecretsOut } from '../catalog/import/move-secrets.ts'
+import { secretsInUse, takeSecretsOut } from '../catalog/import/move-secrets.ts'
 import { warnings } from '../catalog/import/plan-servers.ts'
+import { secretNames } from '../catalog/placeholders.ts'
 import { readEntry } from '../catalog/read-entry.ts'
+import { valuesOf } from '../catalog/server-entry.ts'
 import { storeSecrets } from '../catalog/store-secrets.ts'
 import { AppError } from '../lib/errors.ts'
 import { type EditDeps, planKey, sign } from './edit-server.ts'
@@ -60,11 +62,15 @@ async function find(deps: ImportDeps, moveSecrets: boolean): Promise<{ found: Fo
   const key = await planKey(deps)
   const { servers, problems } = await findClientServers(importPlace)
   const { fresh, problems: clashes } = chooseNames(servers, registry().servers)
-  const found = fresh.map(({ name, raw: theirs, client, file, project, notes }): Found => {
-    const moved = moveSecrets && credentialsFile !== undefined ? takeSecretsOut({ [name]: theirs }) : undefined
-    const raw = moved?.servers[name] ?? theirs
-    const secrets = moved?.secrets ?? new Map<string, string>()
+  const theirs = Object.fromEntries(fresh.map(({ name, raw }) => [name, raw]))
+  const canMove = moveSecrets && credentialsFile !== undefined
+  // Together, so that no two of them get the same name for their secrets.
+  const moved = canMove ? takeSecretsOut(theirs, secretsInUse(registry().servers.values())) : undefined
+  const found = fresh.map(({ name, raw: original, client, file, project, notes }): Found => {
+    const raw = moved?.servers[name] ?? original
     const entry = readEntry(name, raw, 0)
+    const used = secretNames(valuesOf(entry))
+    const secrets = new Map([...(moved?.secrets ?? [])].filter(([secret]) => used.includes(secret)))
     const confirm = sign(key, ['import', name, raw, [...secrets]])
     const source = { client, source: file, project: project ?? null, notes, confirm }
     return { shown: { ...showTarget(entry), warnings: warnings(entry), ...source }, raw, secrets }

@@ -26,7 +26,7 @@ import { maskedTarget, showTarget } from '../catalog/describe-target.ts'
 import { addServers, removeServer, switchServer } from '../catalog/edit-registry.ts'
 import { type Grants, grantHash } from '../catalog/grants.ts'
 import type { ImportPlace } from '../catalog/import/client-files.ts'
-import { takeSecretsOut } from '../catalog/import/move-secrets.ts'
+import { secretsInUse, takeSecretsOut } from '../catalog/import/move-secrets.ts'
 import { planServers, type ServersPlan } from '../catalog/import/plan-servers.ts'
 import { readEntry } from '../catalog/read-entry.ts'
 import type { Registry, RegistryProblem } from '../catalog/registry.ts'
@@ -265,7 +265,7 @@ export class ServerDirectory {
       return servers.has(name) || problems.some(({ server, fatal }) => fatal && server === name)
     })
     if (!moveSecrets || credentialsFile === undefined) return { plan, secrets: new Map() }
-    const moved = takeSecretsOut(plan.raw)
+    const moved = takeSecretsOut(plan.raw, secretsInUse(servers.values()))
     const shown = planServers(JSON.stringify({ mcpServers: moved.servers }), () => false)
     return { plan: { ...shown, problems: plan.problems }, secrets: moved.secrets }
   }

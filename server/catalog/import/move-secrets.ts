@@ -1,10 +1,24 @@
 import { isRecord } from '../../lib/is-record.ts'
 import { looksSecret } from '../literal-secrets.ts'
+import { secretNames } from '../placeholders.ts'
+import { type ServerEntry, valuesOf } from '../server-entry.ts'
 
 type Raw = Record<string, unknown>
 
-/** Replaces values that look like secrets in variables and headers by placeholders, and returns the secrets by name. */
-export function takeSecretsOut(servers: Record<string, Raw>): {
+/** The secrets that entries use, except one of them. */
+export function secretsInUse(entries: Iterable<ServerEntry>, except?: string): Set<string> {
+  const others = [...entries].filter(({ name }) => name !== except)
+  return new Set(others.flatMap((entry) => secretNames(valuesOf(entry))))
+}
+
+/**
+ * Replaces values that look like secrets in variables and headers by placeholders, and returns the secrets by name. None gets a name
+ * that another entry uses: that one would get this value.
+ */
+export function takeSecretsOut(
+  servers: Record<string, Raw>,
+  inUse: ReadonlySet<string>
+): {
   servers: Record<string, Raw>
   secrets: Map<string, string>
 } {
@@ -16,7 +30,8 @@ export function takeSecretsOut(servers: Record<string, Raw>): {
       .replace(/[^A-Z0-9]+/g, '_')
       .replace(/^(?![A-Z])/, '_')
     let key = wish
-    for (let number = 2; secrets.has(key) && secrets.get(key) !== secret; number++) key = `${wish}_${number}`
+    const isOthers = (name: string) => inUse.has(name) || (secrets.has(name) && secrets.get(name) !== secret)
+    for (let number = 2; isOthers(key); number++) key = `${wish}_${number}`
     secrets.set(key, secret)
     return `${scheme}\${secret:${key}}`
   }

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import type { ImportReply } from '../../../../contract/servers/import.ts'
@@ -18,9 +18,9 @@ function clients(mcpServers: Record<string, unknown>) {
   return { place: { home, folder: temporaryFolder(), environment: {} }, write }
 }
 
-async function open(servers: Record<string, unknown>, tokens = {}) {
+async function open(servers: Record<string, unknown>, tokens = {}, own = {}) {
   const { place, write } = clients(servers)
-  const routes = await openServerRoutes({ taken: child('steady') }, '{}', tokens, place)
+  const routes = await openServerRoutes({ taken: child('steady'), ...own }, '{}', tokens, place)
   const send = async (method: string, body?: unknown, headers: Record<string, string> = {}, query = '') => {
     const init = body === undefined ? {} : { body: JSON.stringify(body) }
     const type: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' }
@@ -61,6 +61,20 @@ it('shows what other clients have, and imports exactly the chosen ones', async (
   expect(saved().mcpServers).toMatchObject({ steady: { env: { API_KEY: `\${secret:STEADY_API_KEY}` } } })
   expect(Object.keys(saved().mcpServers)).toEqual(['taken', 'steady'])
   expect((await send('GET')).json.servers.map(({ name }) => name)).not.toContain('steady')
+})
+
+// Checked: if each server's secrets get their names alone, both servers get the last value, and so does the entry that is there.
+it('gives no secret the name of another one that it moves, or that an entry uses', async () => {
+  const [env, old] = [(key: string) => ({ env: { API_KEY: key } }), `\${secret:MY_APP_API_KEY_2}`]
+  const theirs = { 'my-app': child('steady', [], env(SECRET)), my_app: child('who', [], env(`${SECRET}-other`)) }
+  const { send, saved, secretsFile } = await open(theirs, {}, { old: child('steady', [], { env: { KEY: old } }) })
+  const { servers } = (await send('GET', undefined, {}, '?moveSecrets=true')).json
+  const chosen = servers.map(({ name, confirm }) => ({ name, confirm }))
+  expect(await send('POST', { chosen, moveSecrets: true })).toMatchObject({ status: 201 })
+  const secrets = JSON.parse(readFileSync(secretsFile, 'utf8'))
+  const keyOf = (server: string) => String(saved().mcpServers[server]?.env?.API_KEY).replace(/^\$\{secret:|\}$/g, '')
+  expect([secrets[keyOf('my-app')], secrets[keyOf('my_app')]]).toEqual([SECRET, `${SECRET}-other`])
+  expect(secrets.MY_APP_API_KEY_2).toBeUndefined()
 })
 
 it('is for administrators on this machine only', async () => {
