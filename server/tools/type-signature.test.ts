@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { cpuMs } from '../../tests/support/cpu-ms.ts'
 import type { StoredTool } from '../catalog/stored-tools.ts'
 import { typeSignature } from './type-signature.ts'
 
@@ -36,4 +37,20 @@ it('is bounded', () => {
   for (let depth = 0; depth < 50; depth++)
     inputSchema = { type: 'object', properties: { a: inputSchema, b: inputSchema } }
   expect(typeSignature('db', tool({ inputSchema })).length).toBeLessThan(4100)
+})
+
+// Checked: if the types of a schema are written one by one, it does not end within a minute.
+it('is written quickly, however often a schema names its types', async () => {
+  let inputSchema: Record<string, unknown> = { type: 'string' }
+  const type = Array.from({ length: 200 }, (_, n) => (n % 2 ? 'object' : `t${n}`))
+  for (let depth = 0; depth < 5; depth++) inputSchema = { type, properties: { a: inputSchema, b: inputSchema } }
+  let signature = ''
+  expect(await cpuMs(() => (signature = typeSignature('db', tool({ inputSchema }))))).toBeLessThan(500)
+  expect(signature.length).toBeLessThan(4100)
+})
+
+// Checked: if a type is looked up as it is, these throw.
+it.each([{ toString: 0 }, 'constructor', '__proto__', [['string']], [{ toString: 0 }]])('knows no type %j', (type) => {
+  const inputSchema = { type: 'object', properties: { a: { type: 'array', items: { type } } } }
+  expect(typeSignature('db', tool({ inputSchema }))).toContain('{ a?: unknown[] }')
 })

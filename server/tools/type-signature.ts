@@ -12,20 +12,27 @@ const MAX_DEPTH = 5
 const MAX_CHARS = 4000
 const MAX_PROPERTIES = 60
 const MAX_CHOICES = 30
+/** Parts of one schema that are looked at: a list of types looks at the same properties again and again. */
+const MAX_PARTS = 2000
 const NOTE_CHARS = 120
-const NAMES: Record<string, string> = {
-  string: 'string',
-  number: 'number',
-  integer: 'number',
-  boolean: 'boolean',
-  null: 'null'
+interface Left {
+  parts: number
 }
+
+const NAMES = new Map<unknown, string>([
+  ['string', 'string'],
+  ['number', 'number'],
+  ['integer', 'number'],
+  ['boolean', 'boolean'],
+  ['null', 'null']
+])
 
 /** One line about the tool, and how to call it in a program. */
 export function typeSignature(server: string, tool: SignedTool): string {
-  const args = typeOf(tool.inputSchema, 0)
+  const left = { parts: MAX_PARTS }
+  const args = typeOf(tool.inputSchema, 0, left)
   const needsArgs = Array.isArray(tool.inputSchema.required) && tool.inputSchema.required.length > 0
-  const result = tool.outputSchema ? typeOf(tool.outputSchema, 0) : 'string'
+  const result = tool.outputSchema ? typeOf(tool.outputSchema, 0, left) : 'string'
   const call = `tools${member(server)}${member(tool.name)}`
   const text = `// ${oneLine(tool.description ?? '')}\n${call}(args${needsArgs ? '' : '?'}: ${args}): Promise<${result}>`
   return text.length > MAX_CHARS ? `${text.slice(0, MAX_CHARS)} …cut: see explain_tool for the rest` : text
@@ -39,28 +46,34 @@ function isPlain(name: string): boolean {
   return /^[A-Za-z_$][\w$]*$/.test(name)
 }
 
-function typeOf(schema: unknown, depth: number): string {
-  if (!isRecord(schema) || depth > MAX_DEPTH) return 'unknown'
+function typeOf(schema: unknown, depth: number, left: Left, type = isRecord(schema) ? schema.type : undefined): string {
+  if (!isRecord(schema) || depth > MAX_DEPTH || left.parts-- <= 0) return 'unknown'
   if (schema.const !== undefined) return JSON.stringify(schema.const) ?? 'unknown'
   if (Array.isArray(schema.enum)) return choices(schema.enum.map((choice) => JSON.stringify(choice) ?? 'unknown'))
   for (const key of ['anyOf', 'oneOf']) {
     const options = schema[key]
-    if (Array.isArray(options)) return choices(options.map((option) => typeOf(option, depth + 1)))
+    if (Array.isArray(options)) return choices(some(options).map((option) => typeOf(option, depth + 1, left)))
   }
-  if (Array.isArray(schema.type)) return choices(schema.type.map((type) => typeOf({ ...schema, type }, depth)))
-  if (schema.type === 'array') return `${grouped(typeOf(schema.items, depth + 1))}[]`
-  if (schema.type === 'object' || isRecord(schema.properties)) return objectType(schema, depth)
-  return NAMES[String(schema.type)] ?? 'unknown'
+  if (Array.isArray(type))
+    return choices(some(type).map((each) => typeOf(schema, depth, left, Array.isArray(each) ? 'unknown' : each)))
+  if (type === 'array') return `${grouped(typeOf(schema.items, depth + 1, left))}[]`
+  if (type === 'object' || isRecord(schema.properties)) return objectType(schema, depth, left)
+  return NAMES.get(type) ?? 'unknown'
 }
 
-function objectType(schema: Schema, depth: number): string {
+/** One more than is shown, so that the rest is not forgotten. */
+function some(list: unknown[]): unknown[] {
+  return [...new Set(list)].slice(0, MAX_CHOICES + 1)
+}
+
+function objectType(schema: Schema, depth: number, left: Left): string {
   const properties = Object.entries(isRecord(schema.properties) ? schema.properties : {})
   const required = new Set<unknown>(Array.isArray(schema.required) ? schema.required : [])
   if (properties.length === 0) return schema.additionalProperties === false ? '{}' : 'Record<string, unknown>'
   const fields = properties.slice(0, MAX_PROPERTIES).map(([name, property]) => {
     const key = isPlain(name) ? name : JSON.stringify(name)
     const text = isRecord(property) && typeof property.description === 'string' ? oneLine(property.description) : ''
-    return `${text && depth === 0 ? `/* ${text} */ ` : ''}${key}${required.has(name) ? '' : '?'}: ${typeOf(property, depth + 1)}`
+    return `${text && depth === 0 ? `/* ${text} */ ` : ''}${key}${required.has(name) ? '' : '?'}: ${typeOf(property, depth + 1, left)}`
   })
   const more = properties.length > MAX_PROPERTIES ? ['/* more */'] : []
   return `{ ${[...fields, ...more].join('; ')} }`
