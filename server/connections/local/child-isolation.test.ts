@@ -60,7 +60,7 @@ describe.runIf(process.platform === 'linux')('the variables of a server', () => 
     expect(rest.every((name) => /^MCP_ORCHESTRATOR_(CHILD|DEPTH)/.test(name))).toBe(true)
   })
 
-  // Checked: if the wrapper gets the server's variables, `mount` and `unshare` say which libraries they load.
+  // Checked: if the wrapper gets the server's variables, `/bin/sh` and `mount` say which libraries they load.
   it('do not reach the programs that isolate it', async () => {
     const canIsolate = (await findIsolation()) !== undefined
     await outputOf('sleep', ['0'], { LD_DEBUG: 'files', LD_DEBUG_OUTPUT: join(dir, 'loaded') })
