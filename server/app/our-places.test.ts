@@ -61,3 +61,23 @@ it('programs include the files that the settings and the environment make us tru
   expect(ourPlaces(settings, { environment }).programs).toEqual(expect.arrayContaining([prices, certificates]))
   expect(ourPlaces(settings, { environment: { HOME: dir } }).programs).not.toContain(certificates)
 })
+
+// Checked: if only the sockets of engines are listed, the token of the pod and the kubeconfig are not among the places.
+it('what opens the cluster of the sandboxes is hidden on an instance that others use, and can never be changed', () => {
+  const dir = temporaryFolder()
+  const files = [join(dir, 'a.yaml'), join(dir, 'b.yaml')]
+  const env = {
+    DATA_DIR: dir,
+    MCP_CONFIG: join(dir, 'mcp.json'),
+    SANDBOX_ENGINE: 'kubernetes',
+    KUBERNETES_IMAGE: 'r/i'
+  }
+  const placesOf = (more: Record<string, string>) =>
+    ourPlaces(loadSettings({ env: { ...env, ...more } }), { environment: { HOME: dir } })
+  const AUTH_TOKEN = 'a-token-of-a-team-with-enough-length'
+  const hosted = placesOf({ AUTH_TOKEN, KUBECONFIG: files.join(':') })
+  expect(hosted.engines).toEqual(expect.arrayContaining(['/var/run/secrets/kubernetes.io', ...files]))
+  expect(placesOf({ AUTH_TOKEN }).engines).toContain(join(dir, '.kube/config'))
+  const own = placesOf({ KUBECONFIG: files.join(':') })
+  expect([own.engines, own.programs]).toEqual([[], expect.arrayContaining(files)])
+})

@@ -3,9 +3,9 @@
  * files. `child-covers.ts` decides how each of them is protected.
  */
 import { existsSync, mkdirSync, realpathSync, statSync, writeFileSync } from 'node:fs'
-import { basename, dirname, join, resolve } from 'node:path'
+import { basename, delimiter, dirname, join, resolve } from 'node:path'
 import type { Settings } from '../config/settings.ts'
-import { userFolders } from '../config/user-folders.ts'
+import { userFolders, userHome } from '../config/user-folders.ts'
 import { isWithin, type OurPlaces } from '../connections/local/child-covers.ts'
 import { enginePlaces } from '../connections/local/engine-places.ts'
 import { makeFolder } from '../lib/files/make-folder.ts'
@@ -57,7 +57,7 @@ export function ourPlaces(
     files: files.map((file) => resolve(file)),
     credentialsFile: CREDENTIALS_FILE && resolve(CREDENTIALS_FILE),
     // On a personal machine, some servers use the engine.
-    engines: AUTH_TOKEN === undefined ? [] : enginePlaces(environment),
+    engines: AUTH_TOKEN === undefined ? [] : [...enginePlaces(environment), ...clusterPlaces(settings, environment)],
     userFolders: storeDir === undefined ? folders : [...folders, storeDir],
     runningServe: () => findServe(environment),
     programs: [...programsOf(packageRoot(), process.execPath), ...trustedFiles(settings, environment)],
@@ -66,9 +66,19 @@ export function ourPlaces(
 }
 
 /** Prices decide how much a conversation may hold; certificates decide who gets the keys of providers. */
-function trustedFiles({ MODEL_PRICES }: Settings, environment: PlacesOptions['environment']): string[] {
-  const files = [MODEL_PRICES, environment.NODE_EXTRA_CA_CERTS, environment.SSL_CERT_FILE]
-  return files.flatMap((file) => (file ? [resolve(file)] : []))
+function trustedFiles(settings: Settings, environment: PlacesOptions['environment']): string[] {
+  const files = [settings.MODEL_PRICES, environment.NODE_EXTRA_CA_CERTS, environment.SSL_CERT_FILE]
+  return [...files.flatMap((file) => (file ? [resolve(file)] : [])), ...clusterPlaces(settings, environment)]
+}
+
+/**
+ * The credentials for the cluster of the sandboxes: with them, a server could run commands in all of these. A kubeconfig can also name a
+ * program, which our process then runs.
+ */
+function clusterPlaces({ SANDBOX_ENGINE, KUBECONFIG }: Settings, environment: PlacesOptions['environment']): string[] {
+  if (SANDBOX_ENGINE !== 'kubernetes') return []
+  const files = KUBECONFIG?.split(delimiter).filter(Boolean) ?? [join(userHome(environment), '.kube/config')]
+  return ['/var/run/secrets/kubernetes.io', ...files.map((file) => resolve(file))]
 }
 
 /** The files that `bin/mcp-orchestrator` runs, or would run if they existed, and the links that lead to them. */
