@@ -32,17 +32,26 @@ export function changesWords(files: readonly ChangedFile[]): string {
 const isExecutable = (side: FileSide | undefined) => side?.type === 'file' && (side.mode & 0o111) !== 0
 const modeOf = (side: FileSide) => (side.type === 'link' ? '' : (side.mode & 0o7777).toString(8).padStart(4, '0'))
 
+/** What programs give to new files and folders. */
+const USUAL_MODES = { file: [0o644, 0o755], dir: [0o755] }
+const isUsual = (side: FileSide) => side.type === 'link' || USUAL_MODES[side.type].includes(side.mode & 0o7777)
+
+/** "permissions 0644 → 0600", or "permissions 0777" of something new. Empty for what is usual. */
+function modeWords({ before, after }: Pick<ChangedFile, 'before' | 'after'>): string {
+  if (!after || after.type === 'link') return ''
+  if (before?.type !== after.type) return isUsual(after) ? '' : `permissions ${modeOf(after)}`
+  const isSaid = executionWords({ before, after }) !== '' && isUsual(before) && isUsual(after)
+  return isSaid || modeOf(before) === modeOf(after) ? '' : `permissions ${modeOf(before)} → ${modeOf(after)}`
+}
+
 /** Describes changes besides the content: "made executable", "permissions 0644 → 0600", "a link to x". */
 export function sideWords({ before, after }: ChangedFile): string {
   const words: string[] = []
   if (after?.type === 'link') words.push(`a link to ${after.target}`)
   if (before?.type === 'link' && after?.type !== 'link') words.push(`it was a link to ${before.target}`)
   if (after?.type === 'dir' || (!after && before?.type === 'dir')) words.push('a folder')
-  const execution = executionWords({ before, after })
-  if (execution !== '') words.push(execution)
-  else if (before && after && before.type === after.type && modeOf(before) !== modeOf(after))
-    words.push(`permissions ${modeOf(before)} → ${modeOf(after)}`)
-  return words.join(', ')
+  words.push(executionWords({ before, after }), modeWords({ before, after }))
+  return words.filter(Boolean).join(', ')
 }
 
 /** Whether a program can run the file now, or no longer can; empty if nothing changed. */
