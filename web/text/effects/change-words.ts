@@ -32,7 +32,7 @@ export function changesWords(files: readonly ChangedFile[]): string {
 const isExecutable = (side: FileSide | undefined) => side?.type === 'file' && (side.mode & 0o111) !== 0
 const modeOf = (side: FileSide) => (side.type === 'link' ? '' : (side.mode & 0o7777).toString(8).padStart(4, '0'))
 
-/** What programs give to new files and folders. */
+/** Programs give these to new files and folders. */
 const USUAL_MODES = { file: [0o644, 0o755], dir: [0o755] }
 const isUsual = (side: FileSide) => side.type === 'link' || USUAL_MODES[side.type].includes(side.mode & 0o7777)
 
