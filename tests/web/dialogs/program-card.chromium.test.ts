@@ -27,7 +27,7 @@ it('shows the line of the program, where the values come from, and what is uncer
   expect(await seriousFaults(me.page)).toEqual([])
 })
 
-// Seen before: the button was above the cards, so all could be approved before any was seen.
+// Checked: with the button above the cards, it is in view before most of what it approves.
 it('offers to approve all calls of a program below the last one', async () => {
   const code = { ...{ runId: 'r', n: 1, line: 1, source: 'await tools.notes.write({})' }, sources: [] }
   now().fake.approvals = ['a', 'b'].map((id) => ({ ...inboxCard(id), code }))
