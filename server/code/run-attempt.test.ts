@@ -1,5 +1,6 @@
 import { expect, it, vi } from 'vitest'
 import type { ApprovalCard } from '../../contract/rest.ts'
+import { cpuMs } from '../../tests/support/cpu-ms.ts'
 import { silentLogger } from '../lib/logger.ts'
 import { ApprovalInbox } from '../policy/approval-inbox.ts'
 import type { EventLog } from '../storage/event-log.ts'
@@ -7,8 +8,9 @@ import { fakeKeyValueStore } from '../storage/fake-key-value-store.ts'
 import { fakeEventLog } from './fake-event-log.ts'
 import { localRealm } from './local-realm.fixture.ts'
 import { ApprovalPending, type CallOutcome, type ProgramCall, type ProgramCalls } from './program-call.ts'
+import { programCard } from './program-card.ts'
 import { type AttemptEnd, RunAttempt } from './run-attempt.ts'
-import { RunLog } from './run-log.ts'
+import { RunLog, type RunState } from './run-log.ts'
 
 /** Three reads, two of them at once, two writes that were approved, and one that waits. */
 const PROGRAM = `const ids: string[] = await tools.crm.list()
@@ -293,4 +295,50 @@ it('does not count the time in which only a person is waited for, but counts the
   })
   expect(await world.attempt(slow)).toBe('ended')
   expect(slow.state.end).toMatchObject({ code: 'code_timeout' })
+})
+
+/** A run whose calls have ended with these results. */
+function run(results: unknown[]): RunState {
+  const calls = results.map((value, at) => {
+    const call = { n: at + 1, kind: 'tool' as const, server: 'crm', tool: 'read', args: {}, line: 1 }
+    const state = { call, starts: 1, decisions: [], done: { outcome: { ok: true as const, value }, at: 0 } }
+    return [at + 1, state] as const
+  })
+  return {
+    ...{ program: undefined, runtime: undefined, end: undefined, endedAt: undefined, logs: [] },
+    ...{ calls: new Map(calls), order: calls.map(([n]) => n) }
+  }
+}
+
+const sourcesOf = (args: Record<string, unknown>, state: RunState) => {
+  const call = { n: 9, kind: 'tool' as const, server: 'mail', tool: 'send', args, line: 1 }
+  const card = { server: 'mail', tool: 'send', args, hash: 'h', asker: { door: 'stdio' } }
+  return programCard({ runId: 'r', state }, call, card, 0).code?.sources ?? []
+}
+
+it('names the latest result that has a value, or whose texts are part of it', () => {
+  const state = run([{ mail: 'ada@example.test' }, { mail: 'ada@example.test', id: 12345 }, 'nothing'])
+  const args = { to: 'ada@example.test', items: [{ text: 'Dear ada@example.test,' }], number: 12345, other: 'unknown' }
+  expect(sourcesOf(args, state).map(({ path, n }) => [path, n])).toEqual([
+    ['to', 2],
+    ['items[0].text', 2],
+    ['number', 2]
+  ])
+})
+
+// Checked: without a limit, the card has the whole key.
+it('shortens the path of a value in a place with a long name', () => {
+  const [source] = sourcesOf({ ['k'.repeat(900_000)]: 'ada@example.test' }, run(['ada@example.test']))
+  expect(source?.path).toHaveLength(200)
+})
+
+// Checked: without a limit for the work, one card takes more than three minutes.
+it('costs little time, however much a program has read and writes', async () => {
+  const many = Array.from({ length: 5000 }, (_, at) => `${'a'.repeat(20)}${at}z`)
+  const state = run(Array.from({ length: 100 }, () => many))
+  const wide = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`k${at}`, `${'a'.repeat(900)}${at}`]))
+  for (const args of [{ text: 'a'.repeat(900_000) }, wide])
+    expect(await cpuMs(() => sourcesOf(args, state))).toBeLessThan(1000)
+  const large = run(Array.from({ length: 8 }, (_, at) => `${at}${'b'.repeat(7_900_000)}`))
+  expect(await cpuMs(() => sourcesOf(wide, large))).toBeLessThan(1000)
 })
