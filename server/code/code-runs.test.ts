@@ -126,3 +126,13 @@ it('tells the caller that a program waits for a sandbox, and gives the place on 
   await runs.cancel(first, 'local')
   await expect.poll(() => runs.report(second, local)).toMatchObject({ status: 'ended', state: { end: { value: 2 } } })
 })
+
+// Checked: if starts of one owner look at the same time, all 30 begin.
+it('begins no more runs of one owner than it may have, also if they start at the same time', async () => {
+  const runs = instance({}, async ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', reject)))
+  const owned = (owner: string) => runs.start({ code: '1', timeoutMs: 20_000, owner, calls })
+  const begun = await Promise.allSettled(Array.from({ length: 30 }, () => owned('eager')))
+  expect(begun.filter(({ status }) => status === 'fulfilled')).toHaveLength(20)
+  expect(begun.at(-1)).toMatchObject({ reason: { code: 'too_many_runs' } })
+  expect(await owned('other')).toEqual(expect.any(String))
+})

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { AppError } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
+import { KeyedLock } from '../lib/waiting/keyed-lock.ts'
 import { wireError } from '../lib/web/wire-error.ts'
 import type { ApprovalInbox } from '../policy/approval-inbox.ts'
 import type { EventLog } from '../storage/event-log.ts'
@@ -74,6 +75,7 @@ export class CodeRuns {
   /** Runs of this process that wait for a person. Each costs one look at the inbox now and then. */
   readonly #watched = new Map<string, NodeJS.Timeout>()
   readonly #stopping = new Set<Promise<void>>()
+  readonly #starting = new KeyedLock()
   #isClosed = false
 
   constructor(options: CodeRunsOptions) {
@@ -83,7 +85,12 @@ export class CodeRuns {
     this.#quota = new RunQuota(options.events, this.#index, options.limits)
   }
 
-  async start({ code, timeoutMs, owner, calls }: NewRun): Promise<string> {
+  /** One after another for each owner, so that each counts those before it. */
+  start(run: NewRun): Promise<string> {
+    return this.#starting.run(run.owner, () => this.#start(run))
+  }
+
+  async #start({ code, timeoutMs, owner, calls }: NewRun): Promise<string> {
     const program = newProgram({ code, timeoutMs })
     await this.#sweep(owner)
     await this.#quota.checkStart(owner)
