@@ -97,9 +97,21 @@ export interface Related {
 export const SAME_WEIGHT = 0.7
 const WEIGHTS = { same: SAME_WEIGHT, verbs: 0.4, topics: 0.35 }
 
-const properNames = new Set<string>()
+interface Thesaurus {
+  related: ReadonlyMap<string, readonly Related[]>
+  properNames: ReadonlySet<string>
+}
 
-function build(): ReadonlyMap<string, readonly Related[]> {
+let thesaurus: Thesaurus | undefined
+
+/** Built when it is first used: stemming all these words would take a third of the gateway's start. */
+function getThesaurus(): Thesaurus {
+  thesaurus ??= build()
+  return thesaurus
+}
+
+function build(): Thesaurus {
+  const properNames = new Set<string>()
   const table = new Map<string, Map<string, number>>()
   const tiers = [
     { text: SAME, weight: WEIGHTS.same },
@@ -118,13 +130,12 @@ function build(): ReadonlyMap<string, readonly Related[]> {
       }
     }
   }
-  return new Map([...table].map(([from, row]) => [from, [...row].map(([term, weight]) => ({ term, weight }))]))
+  const rows = [...table].map(([from, row]) => [from, [...row].map(([term, weight]) => ({ term, weight }))] as const)
+  return { related: new Map(rows), properNames }
 }
 
-const table = build()
-
 export function relatedTerms(term: string): readonly Related[] {
-  return table.get(term) ?? []
+  return getThesaurus().related.get(term) ?? []
 }
 
 const PHRASES: readonly (readonly [RegExp, string])[] = [
@@ -151,5 +162,6 @@ export function rephrase(text: string): string {
 
 /** Whether this is a word of general English, not a proper name. */
 export function isGeneralWord(term: string): boolean {
-  return table.has(term) && !properNames.has(term)
+  const { related, properNames } = getThesaurus()
+  return related.has(term) && !properNames.has(term)
 }
