@@ -5,6 +5,7 @@
 
 import { traced } from '../../calls/tracing/tracing.ts'
 import { AppError } from '../../lib/errors.ts'
+import { Lazy } from '../../lib/waiting/lazy.ts'
 import { typeSignature } from '../../tools/type-signature.ts'
 import { InputNeeded } from '../asking/client-prompter.ts'
 import type { Continuations } from '../asking/continuations.ts'
@@ -12,11 +13,10 @@ import type { CallContext } from '../asking/tool-request.ts'
 import { errorResult } from '../error-result.ts'
 import type { GatewayOptions, GatewayServices, GatewayTool } from '../gateway-services.ts'
 import { Discovery } from './discovery.ts'
-import { type ExecuteInput, execute, roundConfidence } from './execute.ts'
+import type { ExecuteInput } from './execute.ts'
 import { changedFlag, listCapabilities } from './list-capabilities.ts'
 import { PLAUSIBLE, RecentOffers } from './recent-offers.ts'
 import { recordDecision } from './record-route.ts'
-import { routeRequest } from './route-request.ts'
 import { CODE_TOOLS, GATEWAY_TOOLS } from './tool-definitions.ts'
 
 type Args = Record<string, unknown>
@@ -31,6 +31,14 @@ export class Gateway {
   readonly #options: GatewayOptions
   readonly #discovery = new Discovery()
   readonly #offers = new RecentOffers()
+  /** Loaded with the first call, because its rules for sentences would delay the start. */
+  readonly #routing = new Lazy(async () => {
+    const [{ execute, roundConfidence }, { routeRequest }] = await Promise.all([
+      import('./execute.ts'),
+      import('./route-request.ts')
+    ])
+    return { execute, roundConfidence, routeRequest }
+  })
 
   /** The tools that clients see. */
   readonly tools: GatewayTool[]
@@ -60,7 +68,7 @@ export class Gateway {
   }
 
   async #run(name: string, args: Args, context: CallContext): Promise<Record<string, unknown>> {
-    const core = await this.#options.core()
+    const [core] = await Promise.all([this.#options.core(), this.#routing.get()])
     const about = { parent: context.meta, attributes: { door: context.caller.door } }
     return traced(core.tracing, `gateway ${name}`, about, () => this.#runOn(core, name, args, context))
   }
@@ -84,6 +92,7 @@ export class Gateway {
   }
 
   async #execute(core: GatewayServices, input: ExecuteInput, context: CallContext): Promise<Record<string, unknown>> {
+    const { execute } = await this.#routing.get()
     const done = await execute(core, this.#discovery, input, context, this.#offers)
     if (done.kind === 'question') return answer(done.question)
     const { result, route } = done
@@ -98,6 +107,7 @@ export class Gateway {
     const limit = number(args, 'limit', 1, MAX_LIMIT) ?? DEFAULT_LIMIT
     const threshold = number(args, 'threshold', 0, 1)
     const about = { caller: context.caller, by: 'find_tool', request: query } as const
+    const { roundConfidence, routeRequest } = await this.#routing.get()
     const find = async () => {
       const { pending, failed } = await this.#discovery.discover(core, context)
       const options = {
