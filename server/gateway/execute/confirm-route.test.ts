@@ -33,6 +33,14 @@ it('sends values of the sentence to a server that nobody named only if the confi
   expect(why(request, { params: { query: 'Bob' }, confidence: 0.332 })).toContain('0.332')
 })
 
+it('needs less of one tool if several tools of a certain server share the confidence', () => {
+  const filled = { params: { query: 'Bob' }, filledBy: { query: 'rules' }, confidence: 0.5 }
+  const request = 'search the notes for "Bob"'
+  expect(why(request, { ...filled, serverConfidence: 0.7 })).toBeUndefined()
+  expect(why(request, { ...filled, serverConfidence: 0.55 })).toContain('0.5')
+  expect(why(request, { ...filled, confidence: 0.3, serverConfidence: 0.9 })).toContain('0.3')
+})
+
 it('runs nothing if a value of the sentence is unused', () => {
   const request = 'search the notes of pod nginx-123 for 2 seconds, in /data/a.txt, for "Bob"'
   expect(why(request, {})).toBe(
@@ -114,6 +122,19 @@ it.each([
   expect(why(request, found)).toBeDefined()
   expect(why(request, { ...found, isServerNamed: true })).toBeDefined()
 })
+
+// Checked: if a default counts as a value of the sentence, each of them runs.
+it.each(['can you help?', 'what is the environment of a whale'])(
+  'does not take a default for a value in "%s"',
+  (request) => {
+    const tool = {
+      ...env.tool,
+      inputSchema: { type: 'object', properties: { format: { type: 'string', default: 'text' } } }
+    }
+    const found = { ...env, tool, params: { format: 'text' }, filledBy: { format: 'default' } }
+    expect(why(request, found)).toBeDefined()
+  }
+)
 
 it.each([
   ['print the environment variables of the server', env],

@@ -14,7 +14,7 @@ import { showAsData } from '../asking/show-as-data.ts'
 import type { CallContext } from '../asking/tool-request.ts'
 import type { GatewayServices } from '../gateway-services.ts'
 import { unknownNames } from '../params/check-params.ts'
-import type { ResolvedParams } from '../params/resolve-params.ts'
+import { hasValues, type ResolvedParams } from '../params/resolve-params.ts'
 import { unusedValues } from '../params/unused-values.ts'
 import { doubtAbout, doubtAboutReading, withoutValues } from './doubtful-sentence.ts'
 import { doubtAboutFilling, doubtAboutRunning } from './plain-order.ts'
@@ -24,6 +24,8 @@ import { isAsking } from './sentence-form.ts'
 const MAX_SHOWN = 10_000
 /** Below this, no value of the sentence is sent to a server that nobody named. */
 const SURE_ENOUGH = 0.6
+/** Enough for one of several tools of a server, if that server is certain. */
+const SURE_BESIDE = 0.45
 const MAX_NAMED = 5
 /** The shortest name that can stand for a longer word. */
 const SHORT = 3
@@ -33,6 +35,8 @@ export interface FoundTool extends ResolvedParams {
   server: string
   tool: StoredTool
   confidence: number
+  /** That any tool of this server is meant. */
+  serverConfidence?: number
   request: string
   /** The caller named the server, but not the tool. */
   isServerNamed: boolean
@@ -94,8 +98,9 @@ export function unclearEnds({ unclear = [] }: Pick<ResolvedParams, 'unclear'>): 
   return `It is not clear where the value of ${names.join(', ')} ends: put it into quotation marks, or give it in "params".`
 }
 
-function unsure({ confidence, params, isServerNamed }: FoundTool): string | undefined {
-  if (confidence >= SURE_ENOUGH || isServerNamed || Object.keys(params).length === 0) return undefined
+function unsure({ confidence, serverConfidence = confidence, ...found }: FoundTool): string | undefined {
+  const isSure = confidence >= SURE_ENOUGH || (confidence >= SURE_BESIDE && serverConfidence >= SURE_ENOUGH)
+  if (isSure || found.isServerNamed || !hasValues(found)) return undefined
   return `A confidence of ${confidence} is too low to send values to this server.`
 }
 
@@ -111,8 +116,9 @@ const TOPIC = /\b([a-z]+)\s+(?:about|regarding|concerning|inspired)\b/gi
  * Why the words of a sentence without values don't plainly ask for this tool: one shared word is not enough. `byMeaning`: a model
  * has compared meanings, which need no shared word.
  */
-function offTopic({ request, server, tool, params, confidence }: FoundTool, byMeaning: boolean): string | undefined {
-  if (Object.keys(params).length > 0) return undefined
+function offTopic(found: FoundTool, byMeaning: boolean): string | undefined {
+  const { request, server, tool, confidence } = found
+  if (hasValues(found)) return undefined
   const sentence = withoutValues(request)
   if (REMARK.test(sentence)) return 'The request is a remark.'
   const name = wordsOf(tool.name).filter((word) => !STOP_WORDS.has(word) && !isAsking(word))

@@ -178,7 +178,7 @@ async function choose(
   const { request } = input
   if (request === undefined) return { ...found, ...settled }
   const isServerNamed = input.server !== undefined
-  const inQuestion = { ...found, ...settled, request, isServerNamed, isRead }
+  const inQuestion = { ...found, ...settled, request, isServerNamed, isRead, serverConfidence: serverConfidence(found) }
   const reason = explicit ? whyNotFill(inQuestion, input.params) : whyConfirm(core, inQuestion)
   if (explicit && reason === undefined) return { ...found, ...settled }
   const foundBy = { request, confidence, reason, isNamed: explicit }
@@ -186,6 +186,12 @@ async function choose(
   if (canConfirm(context, params)) return { ...found, ...settled, requiresApproval: true, found: foundBy }
   const candidates = otherCandidates(core, found, input.request)
   return { status: 'needs_confirmation', ...answer, reason: `${reason} ${HOW_TO_CONFIRM}`, candidates }
+}
+
+/** The chance that the request means this server, whichever of its tools. */
+function serverConfidence({ server, tool, confidence, candidates }: Route): number {
+  const others = candidates.filter((other) => other.server === server && other.tool !== tool.name)
+  return others.reduce((sum, other) => sum + other.confidence, confidence)
 }
 
 /** The server's description of the tool, shortened for a question about it. */

@@ -15,7 +15,7 @@ const MAX_SHOWN = 300
 const MAX_PROPERTIES = 200
 const MAX_NAME = 200
 
-export function checkParams(schema: Schema, params: Record<string, unknown>): ParamsProblem[] {
+export function checkParams(schema: Schema, params: unknown): ParamsProblem[] {
   const problems: ParamsProblem[] = []
   check(schema, params, '', problems, 0)
   return problems

@@ -9,15 +9,18 @@ import { callHash, InputNeeded, type TextRequest } from '../asking/client-prompt
 import type { CallContext } from '../asking/tool-request.ts'
 import type { GatewayServices } from '../gateway-services.ts'
 import { checkParams, type ParamsProblem, propertiesOf } from './check-params.ts'
+import { missingDefaults } from './default-values.ts'
 import { withoutExcluded } from './excluded-values.ts'
 import { type Filled, fillNamed, fillParams } from './fill-params.ts'
 
 type Params = Record<string, unknown>
 
+type FilledBy = 'rules' | 'sampling' | 'model' | 'default'
+
 export interface ResolvedParams {
   params: Params
   problems: ParamsProblem[]
-  filledBy?: Record<string, 'rules' | 'sampling' | 'model'>
+  filledBy?: Record<string, FilledBy>
   /** Parameters whose values the rules matched by kind and context, not by the parameter's name. */
   matched?: string[]
   /** Parameters that the sentence names, and whose values have no certain end. */
@@ -41,10 +44,15 @@ export async function resolveParams(
   context: CallContext
 ): Promise<ResolvedParams> {
   if (request === undefined) return { params: given, problems: checkParams(tool.inputSchema, given) }
-  const { params: ruled, matched, unclear } = fillByRules(core, { server, tool, isRead }, given, request, context)
-  const byRules = Object.keys(ruled).filter((name) => !Object.hasOwn(given, name))
+  const { params: said, matched, unclear } = fillByRules(core, { server, tool, isRead }, given, request, context)
+  const byRules = Object.keys(said).filter((name) => !Object.hasOwn(given, name))
+  // A write gets only what the sentence or a person says.
+  const defaults = isRead ? missingDefaults(tool.inputSchema, said) : {}
+  const ruled = { ...said, ...defaults }
+  const filledBy = { ...marked(byRules, 'rules').filledBy, ...marked(Object.keys(defaults), 'default').filledBy }
   const problems = checkParams(tool.inputSchema, ruled)
-  const settled = { params: ruled, problems, matched, unclear, ...marked(byRules, 'rules') }
+  const isFilled = Object.keys(filledBy).length > 0
+  const settled = { params: ruled, problems, matched, unclear, ...(isFilled ? { filledBy } : {}) }
   const wrong = new Set(problems.map(({ path }) => path.split(/[.[]/)[0] ?? ''))
   // The caller must correct their own mistakes.
   if (problems.length === 0 || [...wrong].some((name) => Object.hasOwn(given, name))) return settled
@@ -64,8 +72,8 @@ export async function resolveParams(
   if (isGuess && !canAsk) return settled
   const ruledRight = byRules.filter((name) => !wrong.has(name))
   const added = news.map(([name]) => name)
-  const filledBy = { ...marked(ruledRight, 'rules').filledBy, ...marked(added, written.by).filledBy }
-  return { params, problems: [], filledBy, ...(isGuess ? { requiresApproval: true } : {}) }
+  const byAll = { ...filledBy, ...marked(ruledRight, 'rules').filledBy, ...marked(added, written.by).filledBy }
+  return { params, problems: [], filledBy: byAll, ...(isGuess ? { requiresApproval: true } : {}) }
 }
 
 /** For a tool that may write, a model reads a sentence better than the rules; without one, what they match is shown first. */
@@ -82,7 +90,7 @@ function fillByRules(
   return fillParams({ ...tool, server }, given, request)
 }
 
-function marked(names: string[], by: 'rules' | 'sampling' | 'model'): Pick<ResolvedParams, 'filledBy'> {
+function marked(names: string[], by: FilledBy): Pick<ResolvedParams, 'filledBy'> {
   return names.length > 0 ? { filledBy: Object.fromEntries(names.map((name) => [name, by])) } : {}
 }
 
@@ -140,4 +148,9 @@ export function isSaid(value: unknown, request: string): boolean {
     if (!startsInside && !endsInside) return true
   }
   return false
+}
+
+/** Whether any value is from the sentence or the caller, and not just the tool's own default. */
+export function hasValues({ params, filledBy = {} }: Pick<ResolvedParams, 'params' | 'filledBy'>): boolean {
+  return Object.keys(params).some((name) => filledBy[name] !== 'default')
 }
