@@ -48,7 +48,10 @@ const SAID_AS: Record<string, string[]> = {
   since: ['since', 'start'],
   until: ['until', 'end'],
   in: ['path', 'directory', 'target'],
-  for: ['query', 'pattern']
+  for: ['query', 'pattern', 'text'],
+  words: ['text'],
+  contains: ['text', 'query'],
+  contain: ['text', 'query']
 }
 
 const PATH_NAME =
@@ -58,7 +61,7 @@ const ID_NAME = /(?:id|ref|key|target|element|name|number|code|sha|hash|tag|bran
 const COUNT_NAME = /(?:^|[^a-z])(?:id|number|count|page|limit)s?$|(?:Id|ID|Number|Count|Page|Limit)s?$/
 const DATE_NAME = /(?:date|since|until|before|after|from|to|start|end|day|when|time)$/i
 const TEXT_NAME =
-  /(?:text|query|search|message|title|body|content|contents|prompt|question|topic|term|function|code|description|comment|q)$/i
+  /^text[A-Z_]|(?:text|query|search|message|title|body|content|contents|prompt|question|topic|term|function|code|description|comment|q)$/i
 
 /** Assigns the remaining literals to `places`, and removes each assigned one from `literals`. */
 export function fitLiterals(sentence: string, literals: Literal[], places: Place[]): Record<string, unknown> {

@@ -43,7 +43,9 @@ export function unusedValues({ request, server, tool, params }: Filled, strict =
   const { words, strays } = tokensOf(rest)
   const isPieced = (token: string) =>
     JOINED.test(token) && token.split(/[/x×,;:]/).every((part) => leaves.includes(part))
-  const unknown = strays.filter((token) => !own.includes(token.toLowerCase()) && !isUsed(token) && !isPieced(token))
+  const unknown = strays.filter(
+    (token) => !/^[+=]$/.test(token) && !own.includes(token.toLowerCase()) && !isUsed(token) && !isPieced(token)
+  )
   const unused = [
     ...new Set([
       ...values,
@@ -91,6 +93,7 @@ function wordsUnused(request: string, leaves: string[], own: string): string[] {
     const word = value.toLowerCase().replace(/'/g, '’')
     const bare = word.replace(/’s$/, '')
     if (NO_NAMES.has(word) || own.includes(bare) || given.includes(bare)) return false
+    if (/^prs?$/.test(bare) && own.includes('pull')) return false
     const number = NUMBERS.indexOf(word)
     return number < 0 || !leaves.includes(String(number))
   })
@@ -112,6 +115,7 @@ function subjectUnused(request: string, leaves: string[], own: string): string[]
       NUMBERS.includes(lower) ||
       STOP_WORDS.has(lower) ||
       WEAK_WORDS.has(lower) ||
+      /^(?:named|called|matching|containing)$/.test(lower) ||
       given.includes(lower)
     )
       return false

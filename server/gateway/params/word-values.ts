@@ -97,18 +97,37 @@ export function saidSwitches(sentence: string, tool: ToolWords, places: Place[])
     if (!types.includes('boolean') || types.includes('string')) continue
     const parts = wordsOf(name).map(stem)
     if (parts.length === 0 || parts.some((part) => own.has(part) && parts.length === 1)) continue
-    const isSaid = said.some((_, at) => {
-      const near = said.slice(at, at + parts.length + 1)
-      return parts.includes(said[at] ?? '') && parts.every((part) => near.includes(part))
-    })
+    const [verb, ...what] = parts
+    const isIncluded = verb !== undefined && INCLUDES.has(verb) && what.length > 0 && isAskedWith(sentence, what)
+    const isSaid =
+      isIncluded ||
+      said.some((_, at) => {
+        const near = said.slice(at, at + parts.length + 1)
+        return parts.includes(said[at] ?? '') && parts.every((part) => near.includes(part))
+      })
     if (isSaid) found[name] = true
   }
   return found
 }
 
+const INCLUDES = wordSet('includ with show add')
+
+/** "With an image" sets `includeImage`. */
+function isAskedWith(sentence: string, what: string[]): boolean {
+  return [...sentence.matchAll(/\b(?:with|including)\s+((?:[\w-]+\s*){1,4})/gi)].some(([, text = '']) => {
+    const words = wordsOf(text).filter((word) => !LITTLE.test(word))
+    return what.every((part, at) => stem(words[at] ?? '') === part)
+  })
+}
+
 const NAME = String.raw`[\p{L}\p{N}][\p{L}\p{N}_.-]*[\p{L}\p{N}]|[\p{L}\p{N}]`
 /** The text that may follow a name. Before other text, the word may be the beginning of a longer term. */
 const AFTER_NAME = String.raw`(?=\s*(?:$|[.,;!?)\u0000])|\s+(?:of|in|on|from|to|for|with|and|at|by|as|into|using|please)\b)`
+/** Weak words that are common names of collections and tables: "collection users". */
+const NAMES_OF_SETS = wordSet(
+  `users people persons apps services functions features options questions answers requests results plans tools examples friends companies
+  colleagues days weeks months years`
+)
 const PAIRS: [RegExp, RegExp][] = [[/^(?:head|source|src|from|start|old)/i, /^(?:base|dest|to$|end|new)/i]]
 
 /** "Branch main", "database shop", "from fix-login to main". */
@@ -129,19 +148,44 @@ export function saidNames(sentence: string, tool: ToolWords, places: Place[]): V
   }
   for (const place of texts) {
     if (isGiven(found, place.name)) continue
-    const words = wordsSaid(place.name).join('|')
+    const words = [...wordsSaid(place.name), ...nounSaid(tool, place)].join('|')
+    const listed = listOf(place.property) ? namesListed(sentence, words, known) : []
+    if (listed.length > 1) {
+      found[place.name] = listed
+      continue
+    }
     const pattern = new RegExp(`(?<![\\w-])(?:${words})s?\\s+(?:(?:is|called|named)\\s+)?(${NAME})${AFTER_NAME}`, 'giu')
     const values = [...sentence.matchAll(pattern)].flatMap(({ index, 0: said, 1: value = '' }) => {
       const lower = value.toLowerCase()
       // "Main,dev" has no name.
       if (!endsWhole(sentence, index + said.length)) return []
-      const isWord = STOP_WORDS.has(lower) || WEAK_WORDS.has(lower) || known.has(stem(lower))
+      const isWeak = WEAK_WORDS.has(lower) && !(place.isRequired && NAMES_OF_SETS.has(lower))
+      const isWord = STOP_WORDS.has(lower) || isWeak || known.has(stem(lower))
       return isWord || Object.values(found).includes(value) ? [] : [value]
     })
     const [only] = values
     if (values.length === 1 && only !== undefined) put(place, only)
   }
   return found
+}
+
+/** `names` of `open_nodes` are said as "node Alpha" and "nodes Alpha and Beta". */
+function nounSaid(tool: ToolWords, { name }: Place): string[] {
+  const noun = wordsOf(tool.name)
+    .at(-1)
+    ?.replace(/(?<=[^s])s$/, '')
+  return /^names?$/.test(name) && noun !== undefined && noun.length > 2 ? [escaped(noun)] : []
+}
+
+/** "Nodes Alpha, Beta and Gamma". */
+function namesListed(sentence: string, words: string, known: ReadonlySet<string>): string[] {
+  const names = `(?:${NAME})(?:(?:\\s*,\\s*(?:and\\s+)?|\\s+and\\s+)(?:${NAME}))+`
+  const pattern = new RegExp(`(?<![\\w-])(?:${words})s?\\s+(?:(?:called|named)\\s+)?(${names})${AFTER_NAME}`, 'iu')
+  const match = pattern.exec(sentence)
+  if (!match || !endsWhole(sentence, match.index + match[0].length)) return []
+  const listed = (match[1] ?? '').split(/\s*,\s*(?:and\s+)?|\s+and\s+/i)
+  const isName = (word: string) => !STOP_WORDS.has(word) && !WEAK_WORDS.has(word) && !known.has(stem(word))
+  return listed.every((word) => isName(word.toLowerCase())) ? listed : []
 }
 
 /** `deploymentName` is said as "deployment name" or "deployment", `from_branch` as "from". */
@@ -182,7 +226,9 @@ export function restOf(sentence: string, tool: ToolWords, place: Place, places: 
   const { name, property } = place
   if ((!isText(property) && !listOf(property)) || NO_TEXT.test(name)) return undefined
   const said = sentence.replace(POLITE, (text) => ' '.repeat(text.length))
-  const rest = (afterConnector(said, tool, places) ?? afterVerb(said, tool, name))?.replace(/[\s.!?]+$/, '').trim()
+  const rest = (afterConnector(said, tool, places, SEARCHED.test(name)) ?? afterVerb(said, tool, name))
+    ?.replace(/[\s.!?]+$/, '')
+    .trim()
   if (rest === undefined || rest === '' || rest.length > MAX_REST || rest.includes(TAKEN)) return undefined
   if (MORE_ORDERS.test(rest) || !/[\p{L}\p{N}]/u.test(rest) || isEmpty(rest, tool)) return undefined
   if (!LONG_TEXT.test(name) && /\s/.test(rest)) return undefined
@@ -201,28 +247,45 @@ function isEmpty(rest: string, tool: ToolWords): boolean {
 }
 
 /** After the first "for", "about" or ":" that only words of the tool come before. */
-function afterConnector(said: string, tool: ToolWords, places: Place[]): string | undefined {
+function afterConnector(said: string, tool: ToolWords, places: Place[], isSearch: boolean): string | undefined {
   const text = `${tool.server ?? ''} ${tool.name} ${tool.description.slice(0, 500)} ${places.map(({ name }) => name).join(' ')}`
   const own = new Set(wordsOf(text).map(stem))
+  let found: string | undefined
   for (const { index, 0: connector } of said.matchAll(CONNECTOR)) {
     const rest = said.slice(index + connector.length)
     const before = wordsOf(said.slice(0, index))
     const isKnown = before.every((word) => STOP_WORDS.has(word) || READING.has(word) || own.has(stem(word)))
-    if (!isKnown) return undefined
-    if (!rest.includes(TAKEN)) return rest
+    if (!isKnown) break
+    if (rest.includes(TAKEN)) continue
+    // In "search for users named X", only X is searched for.
+    if (isSearch || found === undefined) found = rest
   }
-  return undefined
+  return found !== undefined && isSearch ? withoutPlace(found, own) : found
+}
+
+/** "Deployment in the knowledge graph", if the tool searches the knowledge graph, is "deployment". */
+function withoutPlace(rest: string, own: ReadonlySet<string>): string {
+  const [, before, place] =
+    /^(.*\S)\s+(?:in|from|of|on|within|inside)\s+(?:(?:the|my|our|your)\s+)?([\w\s-]+?)[\s.!?]*$/i.exec(rest) ?? []
+  if (before === undefined || place === undefined) return rest
+  return wordsOf(place).every((word) => own.has(stem(word))) ? before : rest
 }
 
 /** After the words of the tool's name that the sentence begins with: "echo …". */
 function afterVerb(said: string, tool: ToolWords, name: string): string | undefined {
   const own = new Set(wordsOf(tool.name).map(stem))
   let isNamed = false
+  let article: number | undefined
   for (const { index, 0: word } of said.matchAll(/[^\s,:]+/g)) {
     const isOwn = /^[A-Za-z-]+$/.test(word) && wordsOf(word).every((part) => own.has(stem(part)))
-    if (isOwn) isNamed = true
+    if (isOwn) {
+      isNamed = true
+      article = undefined
+    } else if (isNamed && /^(?:the|an?|my)$/i.test(word)) article ??= index
     else if (!/^(?:the|an?|my|me|back|out)$/i.test(word) || !isNamed) {
-      const rest = isNamed && startsWhole(said, index) ? said.slice(index) : undefined
+      // "Echo the news" repeats the article too; a search does not look for it.
+      const isText = LONG_TEXT.test(name) && !SEARCHED.test(name)
+      const rest = isNamed && startsWhole(said, index) ? said.slice(isText ? (article ?? index) : index) : undefined
       // "Search the attic for mice": what is searched for comes later.
       return rest !== undefined && SEARCHED.test(name) && rest.search(CONNECTOR) >= 0 ? undefined : rest
     }
