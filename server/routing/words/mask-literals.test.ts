@@ -11,7 +11,7 @@ it.each([
   ['read /var/log/monitor/app.log', 'read', 'path'],
   ['open notes.md and src/deep/main.ts', 'open and', 'path'],
   ['copy C:\\Users\\me\\a.txt here', 'copy here', 'path'],
-  ['what is 17 plus 25', 'what is plus', 'number'],
+  ['what is 17 plus 25', 'what is plus sum', 'number'],
   ['fetch https://example.com/weather?x=1 now', 'fetch now', 'url'],
   ['mail anna@example.com "book a flight"', 'mail', 'email,quoted'],
   ["search for 'blue whales', please", 'search for , please', 'quoted'],

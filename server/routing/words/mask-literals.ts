@@ -15,6 +15,9 @@ interface Masked {
 const MAX_BEFORE = 40
 /** Left over from values such as 10:30, 192.0.2.1 or gpt-4. */
 const DIGITS = /(?<![\p{L}\p{N}_])\d[\d.,:]{0,30}(?![\p{L}\p{N}_])/gu
+/** "17 + 25" and "add up 2 and 3" have no word left for what they ask. */
+const SUM =
+  /(?<![\w.])\d{1,20}(?:\.\d{1,20})?\s{0,3}(?:\+|\bplus\b)\s{0,3}-?\d|\badd\s+(?:(?:up|together)\s+)?-?\d{1,20}(?:\.\d{1,20})?\s+(?:and|to|plus)\s+-?\d/i
 const ROOTED = /^(?:~|\.{1,2})?\/|^[A-Za-z]:\\/
 const FILE_ENDING = /\.(?:[a-z]{1,5}\d?|[A-Z]{2,4})$/
 /** Everyday words with a dot; as file names they would hide what is asked for. */
@@ -58,8 +61,9 @@ export function maskLiterals(request: string, isNamePart: IsNamePart = () => fal
     kinds.add(kind)
     return ' '
   })
+  const sum = SUM.test(request) ? ' sum' : ''
   const text = masked.replace(DIGITS, (found, at: number) => (isName(found, masked, at) ? found : ' '))
-  return { text: /\p{L}/u.test(text) ? text : request, kinds }
+  return { text: (/\p{L}/u.test(text) ? text : request) + sum, kinds }
 }
 
 /** Nouns that replace literals before embedding. The words inside the literals would pull it to the wrong tools. */
