@@ -34,7 +34,9 @@ it('doubts a negation, a condition, or a question about a tool', () => {
     'read the log when Bob agrees',
     'do nothing until Bob has agreed, then read the log',
     'what does cleanup do?',
-    'how does list_files work'
+    'how does list_files work',
+    'is there a tool for text files?',
+    'do you have any tools that read text files?'
   ]
   expect(doubtful.filter((request) => doubtAboutReading(request, tool) === undefined)).toEqual([])
 })

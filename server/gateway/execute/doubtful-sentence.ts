@@ -32,7 +32,7 @@ const OPEN = String.raw`\bask\s+\w+\s+(?:first|before)\b|\bcheck\s+with\s+(?:me|
 const CONDITIONAL = new RegExp(`${CLAUSE}${IF}|\\b(?:${ONLY_THEN})|${WHEN}|${UNTIL}|${OPEN}`, 'i')
 /** "What does cleanup do?" is about a tool. */
 const ABOUT_A_TOOL =
-  /^\s*(?:what|how)\s+(?:does|do|would|will)\b.{0,100}\b(?:do|work|mean)\s*[?.!]*\s*$|^\s*(?:which|what)\s+(?:tool|server|function|command)s?\b/i
+  /^\s*(?:what|how)\s+(?:does|do|would|will)\b.{0,100}\b(?:do|work|mean)\s*[?.!]*\s*$|^\s*(?:which|what)\s+(?:tool|server|function|command)s?\b|\b(?:is|are)\s+there\s+(?:an?|any)\s+(?:tool|function|command)s?\b|\bdo\s+you\s+have\s+(?:an?|any)\s+(?:tool|function|command)s?\b/i
 /** "Is list_orders safe?" */
 const ASKS_ABOUT_NAME = /^\s*(?:is|are|was|does|do|did|can|why|how|what|which|explain|describe|document|define)\b/i
 

@@ -157,7 +157,9 @@ function unknownOpening(said: string, tool: Told, own: ReadonlySet<string>): str
 
 /** "Take a screenshot", if that is what the tool is called. */
 function isPicture(clause: string, { name }: Told): boolean {
-  const noun = /^\s*take\s+an?\s+(?:[a-z]+\s+)?(screenshot|snapshot|look)\b/i.exec(clause)?.[1]?.toLowerCase()
+  const noun = /^\s*(?:please\s+)?(?:take|make|capture)\s+an?\s+(?:[a-z]+\s+){0,3}(screenshot|snapshot|look)\b/i
+    .exec(clause)?.[1]
+    ?.toLowerCase()
   return noun !== undefined && (noun === 'look' || wordsOf(name).includes(noun))
 }
 
