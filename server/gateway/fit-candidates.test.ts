@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { type RecordedTool, readLines } from '../../../bench/sentences/eight-servers.ts'
-import { createRouter } from '../../routing/router.ts'
-import { parameterText } from '../../tools/parameter-text.ts'
-import type { GatewayServices } from '../gateway-services.ts'
-import { fitCandidates } from './fit-candidates.ts'
+import { type RecordedTool, readLines } from '../../bench/sentences/eight-servers.ts'
+import { createRouter } from '../routing/router.ts'
+import { parameterText } from '../tools/parameter-text.ts'
+import { fitCandidates } from './execute/fit-candidates.ts'
+import type { GatewayServices } from './gateway-services.ts'
 
 /** The tools of eight real servers. */
 const tools = readLines<RecordedTool>('tools')
