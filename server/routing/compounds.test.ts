@@ -23,3 +23,18 @@ it.each([
 ])('takes two words that belong together as one thing: %s', (request, server, tool) => {
   expect(router.find(request).matches[0]).toMatchObject({ server, tool })
 })
+
+// Seen failing before: a tool that deletes came first, with a confidence of 0.91 and 0.88.
+it.each(['search the knowledge graph for old things', 'search the knowledge graph for new ideas'])(
+  'one past choice does not turn a search into another tool: %s',
+  (request) => {
+    router.learn({
+      request: 'search the knowledge graph for old things',
+      server: 'memory',
+      tool: 'delete_entities',
+      at: 1
+    })
+    expect(router.find(request).matches[0]).toMatchObject({ server: 'memory', tool: 'search_nodes' })
+    router.forgetUsage()
+  }
+)

@@ -21,6 +21,8 @@ const COMMON = 0.1
 const FEW = 2
 /** From this many uses of a tool on, its past requests count in full beside the words. */
 const ENOUGH = 3
+/** One use may be a mistake: even the same words again must not turn a search into a delete. */
+const ONLY_ONE = 0.1
 /** The linear model is trained again when this share of the examples is new. */
 const NEW_SHARE = 0.1
 /** Takes a few milliseconds; calls are served in between. */
@@ -83,7 +85,8 @@ function vote(
   const sum = voters.reduce((total, { similarity }) => total + similarity ** 3, 0)
   const votes = new Map<UsedTool, number>()
   for (const { tool, similarity } of voters) votes.set(tool, (votes.get(tool) ?? 0) + similarity ** 3 / sum)
-  const support = Math.min(1, (near[0]?.tool.examples ?? 0) / ENOUGH)
+  const uses = near[0]?.tool.examples ?? 0
+  const support = uses === 1 ? ONLY_ONE : Math.min(1, uses / ENOUGH)
   return { votes, nearest: Math.min(1, near[0]?.similarity ?? 0), support }
 }
 
