@@ -17,7 +17,7 @@ export function addBlockRules(md: Parser): void {
   // The page's policy allows no inline styles.
   md.core.ruler.push('alignment', ({ tokens }) => {
     for (const token of tokens) {
-      const [, side] = /^text-align:(left|center|right)$/.exec(token.attrGet('style') ?? '') ?? []
+      const [, side] = /^text-align:(left|center|right)$/.exec(String(token.attrGet('style') ?? '')) ?? []
       if (side === undefined) continue
       token.attrs = token.attrs?.filter(([name]) => name !== 'style') ?? null
       token.attrSet('class', `align-${side}`)
