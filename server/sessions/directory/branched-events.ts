@@ -2,6 +2,8 @@
  * The events of a conversation for a branch of it: the same history in a log of its own. Nothing in it waits or can still run, and no
  * permission and no token count is taken over. Events that name others by their `seq` name the copies.
  */
+import type { ChangeSummary } from '../../../contract/effects/change-set.ts'
+import type { OpenReview } from '../../../contract/effects/effect-entries.ts'
 import { EVENT_SCHEMAS } from '../../../contract/events.ts'
 import { isFileBlock } from '../../../contract/stored-files.ts'
 import { applyEvent, type CallEntry, emptyTranscript, undecidedCalls } from '../../../contract/transcript.ts'
@@ -18,10 +20,13 @@ export class BranchedEvents {
   readonly #transcript = emptyTranscript()
   /** The new position of each event; an event that was left out leads to the one that follows. */
   readonly #seqs = new Map<number, number>()
+  /** The changes in the fork after the last call in it. */
+  #forked: ChangeSummary | undefined
 
   /** The copy of one event; call it for all of them in order. */
   take({ type, seq, data }: StoredEvent): NewEvent[] {
     this.#seqs.set(seq, this.#transcript.seq + 1)
+    if (type === 'tool:result' && data.isForked && data.changes) this.#forked = data.changes as ChangeSummary
     if (LEFT_OUT.has(type) || !(type in EVENT_SCHEMAS)) return []
     return [this.#add({ type, data: this.#moved(type, data) })]
   }
@@ -29,7 +34,7 @@ export class BranchedEvents {
   /** The events that end the copied history: open calls are cancelled, and the turn ends. */
   end(from: string): NewEvent[] {
     const transcript = this.#transcript
-    const { turnId, review } = transcript
+    const { turnId } = transcript
     const cancelled = { approved: false, by: 'cancel', reason: BRANCHED }
     const events: NewEvent[] = undecidedCalls(transcript).map(({ callId }) => ({
       type: 'tool:approval_resolved',
@@ -37,13 +42,23 @@ export class BranchedEvents {
     }))
     for (const { callId } of Object.values(transcript.calls).filter(isUnfinished))
       events.push(resultOf(callId, { isError: true, content: [{ type: 'text', text: NOT_ENDED }] }))
-    if (review) {
-      const { reviewId, changes } = review
+    const open = this.#openChanges()
+    if (open) {
+      const { reviewId, changes } = open
+      events.push({ type: 'review:opened', data: { ...open } })
       events.push({ type: 'review:resolved', data: { reviewId, hash: changes.hash, accept: 'none', by: 'cancel' } })
     }
     if (turnId !== null) events.push(endOf(turnId, 'cancelled'))
     const notice = `This is a branch of “${from}”. What is above happened there and does not happen again.`
     return [...events, noticeOf('branched', notice)]
+  }
+
+  /** The changes that wait for a review, or would have when the turn ends. They stay in the old session. */
+  #openChanges(): OpenReview | undefined {
+    const { review, forkedTurn } = this.#transcript
+    if (forkedTurn === null || !this.#forked) return review ?? undefined
+    const reviewId = this.#forked.changeId.replace(/^review:/, '')
+    return { reviewId, turnId: forkedTurn, changes: this.#forked }
   }
 
   #moved(type: string, data: Record<string, unknown>): Record<string, unknown> {
