@@ -2,7 +2,7 @@
 import type { PlantedBug } from './planted-bugs.ts'
 
 interface KillPoint extends Omit<PlantedBug, 'by' | 'caught'> {
-  /** What comes before and after the death, at the place of `replace`. */
+  /** The code before and after the death, in place of `replace`. */
   before?: string
   after?: string
 }
@@ -15,8 +15,8 @@ const CHAT = '/server/sessions/chat/chat.ts'
 export const KILL_POINTS: Record<string, KillPoint> = {
   'fork: a container is about to become one': {
     file: FORK,
-    replace: 'const fork = await this.#create(wish)',
-    after: 'const fork = await this.#create(wish)'
+    replace: 'const fork = await this.#create(',
+    after: 'const fork = await this.#create('
   },
   'fork: it is there': { file: FORK, replace: '      this.#fork = fork\n', before: '      this.#fork = fork\n' },
   'run: the call has ended': {

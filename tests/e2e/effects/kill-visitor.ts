@@ -11,7 +11,7 @@ import type { Client } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import type { Served } from '../../support/serve.ts'
 
-/** Whoever waits for a server looks more often than a person may. */
+/** Limits for a test that waits for a server and looks more often than a person may. */
 export const OFTEN = { COMMANDS_PER_MINUTE: '10000', REQUESTS_PER_MINUTE: '100000' }
 
 export interface Visitor {
