@@ -44,10 +44,9 @@ const INSIDE: Record<string, string[][]> = {
       'server/app/open-store.ts',
       'server/app/open-logins.ts',
       'server/app/open-checkpoints.ts',
-      'server/app/engine',
       'server/app/provider-keys.ts'
     ],
-    ['server/app/data-paths.ts', 'server/app/shared-keys.ts', 'server/app/collector-rounds.ts']
+    ['server/app/engine', 'server/app/data-paths.ts', 'server/app/shared-keys.ts', 'server/app/collector-rounds.ts']
   ],
   'server/http': [['server/http/create-http-server.ts'], ['server/http/routes'], ['server/http/*']],
   'server/gateway': [
@@ -84,6 +83,7 @@ const INSIDE: Record<string, string[][]> = {
   'server/sandbox': [
     ['server/sandbox/docker/*', 'server/sandbox/engine-proxy', 'server/sandbox/kubernetes'],
     ['server/sandbox/docker/servers'],
+    ['server/sandbox/servers'],
     ['server/sandbox/docker/image', 'server/sandbox/egress'],
     ['server/sandbox/docker/engine'],
     ['server/sandbox/workspace'],

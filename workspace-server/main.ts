@@ -4,6 +4,7 @@
  * and when its owner is gone it ends, with everything it started.
  */
 import { mkdirSync } from 'node:fs'
+import { text } from 'node:stream/consumers'
 import { isMainThread } from 'node:worker_threads'
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import { WorkspaceCheckpoint } from './checkpoint/workspace-checkpoint.ts'
@@ -14,17 +15,20 @@ import { type CommandLine, parseCommandLine } from './command-line.ts'
 import { createServer } from './create-server.ts'
 import { runEgressRelay } from './egress-relay.ts'
 import { WorkspaceRoot } from './files/workspace-root.ts'
+import { readLimits } from './limits.ts'
 import { LineTransport } from './line-transport.ts'
 import { log } from './log.ts'
 import { endOtherProcesses } from './process/container-processes.ts'
 import { EpochFence } from './process/epoch-fence.ts'
 import { startSignOfLife } from './process/sign-of-life.ts'
 import { takeOver } from './process/take-over.ts'
-import { EGRESS, SERVER_EXIT } from './protocol.ts'
+import { CHECK, type CheckResult, EGRESS, INSIDE, SERVER_EXIT } from './protocol.ts'
+import { reach } from './reach.ts'
 import { executeCommandTool } from './tools/execute-command.ts'
 import { listFilesTool } from './tools/list-files.ts'
 import { readFileTool } from './tools/read-file.ts'
 import { writeFileTool } from './tools/write-file.ts'
+import { reachParams } from './workspace-params.ts'
 
 const END_OTHERS_MS = 3000
 /** The server ends with its owner. A command can't end it by mistake with one of these signals. */
@@ -41,6 +45,13 @@ async function main(options: CommandLine): Promise<void> {
   const refusal = await takeOver(fence, options.epoch)
   if (refusal !== null) process.exit(refusal)
   serve(options, fence)
+}
+
+/** Prints the limits of this container, and which targets it reaches. */
+async function runCheck(): Promise<void> {
+  const asked = reachParams(JSON.parse(await text(process.stdin)))
+  const result: CheckResult = { ...(await reach(asked)), limits: readLimits(INSIDE.root) }
+  process.stdout.write(`${JSON.stringify(result)}\n`)
 }
 
 /** People often run `pkill -f node` or `pkill -9 -f server`. They mean a command's own processes, not us. */
@@ -86,6 +97,7 @@ try {
   if (!isMainThread) runRealmThread()
   else if (first === CODE.command && others.length === 0) runCodeRealm()
   else if (first === EGRESS.command && others.length === 0) runEgressRelay()
+  else if (first === CHECK.command && others.length === 0) await runCheck()
   else await main(parseCommandLine(process.argv.slice(2)))
 } catch (error) {
   log('The server could not start', error)

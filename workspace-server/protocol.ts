@@ -43,6 +43,13 @@ export const EGRESS = {
   ready: '/ready'
 } as const
 
+/** `server.mjs check` reads ReachParams from its input, prints a CheckResult, and ends. For containers without a workspace server. */
+export const CHECK = { command: 'check' } as const
+
+export interface CheckResult extends ReachResult {
+  limits: LimitsResult
+}
+
 /** Exit codes of the server that its owner must distinguish. */
 export const SERVER_EXIT = {
   staleEpoch: 77,

@@ -108,15 +108,13 @@ function checkTogether(settings: Settings): void {
 }
 
 function checkKubernetes(settings: Settings): void {
-  const { KUBERNETES_IMAGE, SANDBOX_IMAGE, SANDBOX_NETWORK, GATEWAY_CODE, CHAT_CODE } = settings
+  const { KUBERNETES_IMAGE, SANDBOX_IMAGE, SANDBOX_NETWORK } = settings
   if (settings.SANDBOX_ENGINE !== 'kubernetes') return
   const refuse = (why: string) => new AppError('invalid', 'invalid_setting', `SANDBOX_ENGINE is kubernetes: ${why}`)
   if (SANDBOX_IMAGE) throw refuse('a cluster builds no image from SANDBOX_IMAGE; set KUBERNETES_IMAGE instead.')
   if (!KUBERNETES_IMAGE) throw refuse('set KUBERNETES_IMAGE to the sandbox image (docs/guides/kubernetes.md).')
   if (SANDBOX_NETWORK !== 'none')
     throw refuse('SANDBOX_NETWORK must be none; policies of the cluster close the network.')
-  if ([GATEWAY_CODE, CHAT_CODE].includes('true'))
-    throw refuse('programs (GATEWAY_CODE, CHAT_CODE) need Docker for now.')
 }
 
 function checkToken(name: SettingName, token: string | undefined): void {

@@ -18,19 +18,26 @@ export async function openEngine(settings: Settings, logger: Logger, isAlone = f
 async function openKubernetes(settings: Settings, logger: Logger, isAlone: boolean): Promise<KubernetesEngine> {
   const { KubernetesEngine: Engine } = await import('../../sandbox/kubernetes/kubernetes-engine.ts')
   return new Engine({
+    ...clusterOptions(settings),
+    alone: isAlone ? `${hostname()}:${settings.PORT}` : undefined,
+    spares: settings.KUBERNETES_SPARE_PODS,
+    logger
+  })
+}
+
+/** The options that pods for sessions and pods for servers have in common. */
+export function clusterOptions(settings: Settings) {
+  return {
     cluster: {
       kubeconfig: settings.KUBECONFIG,
       context: settings.KUBERNETES_CONTEXT,
       namespace: settings.KUBERNETES_NAMESPACE
     },
-    alone: isAlone ? `${hostname()}:${settings.PORT}` : undefined,
     limits: sandboxLimits(settings),
     pods: kubernetesPods(settings),
-    spares: settings.KUBERNETES_SPARE_PODS,
     startMs: settings.KUBERNETES_START_SECONDS * 1000,
     checksNetwork: settings.KUBERNETES_NETWORK_CHECK === 'on',
     closedTargets: settings.KUBERNETES_CLOSED_TARGETS,
-    ownServices: servicesNearPods(settings),
-    logger
-  })
+    ownServices: servicesNearPods(settings)
+  }
 }

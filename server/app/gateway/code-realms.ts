@@ -5,14 +5,17 @@
 import type { ReserveRealm } from '../../code/realm-queue.ts'
 import { sandboxLimits } from '../../config/sandbox-limits.ts'
 import type { Settings } from '../../config/settings.ts'
-import { AppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
+import { clusterOptions } from '../engine/open-engine.ts'
 import { serviceAt } from '../engine/own-services.ts'
 
 type Environment = Record<string, string | undefined>
 
 export async function openContainers(settings: Settings, logger: Logger, { DOCKER_HOST }: Environment) {
-  if (settings.SANDBOX_ENGINE === 'kubernetes') throw notOnKubernetes()
+  if (settings.SANDBOX_ENGINE === 'kubernetes') {
+    const { createChildPods } = await import('../../sandbox/kubernetes/child-pods.ts')
+    return createChildPods({ ...clusterOptions(settings), logger })
+  }
   const { createChildContainers } = await import('../../sandbox/docker/servers/child-containers.ts')
   const ownServices = [settings.REDIS_URL, DOCKER_HOST].flatMap(serviceAt)
   return createChildContainers({ limits: sandboxLimits(settings), image: settings.SANDBOX_IMAGE, ownServices, logger })
@@ -34,10 +37,4 @@ export async function openRealms(
   ])
   const places = reserve ?? localPlaces(Math.min(settings.MAX_SESSIONS, settings.MAX_SANDBOXES_PER_OWNER))
   return new WarmRealms(() => openContainers(settings, logger, environment), places, logger)
-}
-
-function notOnKubernetes(): AppError {
-  const message =
-    'With SANDBOX_ENGINE=kubernetes, servers with "sandbox" and programs are not supported yet: remove "sandbox" from the entry, or use Docker.'
-  return new AppError('unavailable', 'engine_unsupported', message)
 }

@@ -28,6 +28,8 @@ export interface CreatePodOptions {
   /** How long a pod may take until it runs. */
   startMs: number
   logger: Logger
+  /** How long the pod lives without a sign of life; defaults to that of a session's sandbox. */
+  idleSeconds?: number | undefined
 }
 
 /** Creates a pod and waits until it runs. Leaves nothing behind when it fails. */
@@ -67,10 +69,10 @@ async function tryCreate(
   labels: Record<string, string>,
   uid: number
 ): Promise<NewPod | null> {
-  const { api, limits } = options
+  const { api, limits, pods, idleSeconds } = options
   const name = `mcp-sandbox-${uid}`
   const claim = randomUUID()
-  const asked = podOf({ name, uid, limits, options: options.pods, labels: { ...labels, [LABEL.claim]: claim } })
+  const asked = podOf({ name, uid, limits, options: pods, idleSeconds, labels: { ...labels, [LABEL.claim]: claim } })
   try {
     return { asked, created: await api.createPod(asked) }
   } catch (error) {

@@ -24,6 +24,7 @@ export class ExecStream extends Duplex {
   readonly #ended: (code: number | null) => void
   readonly #socket: WebSocket
   #onStderr: DemuxSink['stderr'] = () => {}
+  #held = 0
   #pinging: NodeJS.Timeout | undefined
   #isAnswered = true
   #hasAnswered = false
@@ -57,6 +58,17 @@ export class ExecStream extends Duplex {
     return { push: (chunk: Buffer) => sink.stdout(chunk) }
   }
 
+  /** Reads nothing more until this has resolved, because somebody can't take the error output fast enough. */
+  holdUntil(ready: Promise<unknown>): void {
+    this.#held += 1
+    this.#socket.pause()
+    const release = () => {
+      this.#held -= 1
+      if (this.#held === 0) this.#socket.resume()
+    }
+    ready.then(release, release)
+  }
+
   #receive(data: Buffer): void {
     const payload = data.subarray(1)
     if (data[0] === STDOUT && payload.length > 0 && !this.push(payload)) this.#socket.pause()
@@ -65,7 +77,7 @@ export class ExecStream extends Duplex {
   }
 
   override _read(): void {
-    this.#socket.resume()
+    if (this.#held === 0) this.#socket.resume()
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {

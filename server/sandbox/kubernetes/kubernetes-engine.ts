@@ -17,7 +17,6 @@ import type {
   SandboxOwner,
   WorkspaceConnection
 } from '../port.ts'
-import { checkLimits, type EngineLimits } from '../workspace/limits-check.ts'
 import { openConnection, type StartServer } from '../workspace/open-connection.ts'
 import { connectionLost } from '../workspace/stream-transport.ts'
 import { statusOf } from './api-error.ts'
@@ -27,6 +26,7 @@ import { type ClusterOptions, loadKubeConfig } from './kube-config.ts'
 import { removeLeftovers } from './leftover-pods.ts'
 import { NamespaceLease } from './namespace-lease.ts'
 import { CommonTargets, checkClosed, checkStillClosed, nodeTargets } from './network-check.ts'
+import { checkPodLimits } from './pod-limits.ts'
 import { APP, isGvisor, LABEL, limitedCommand, type PodOptions, STATE } from './pod-spec.ts'
 import { isLive, isRunning, podId, splitId, stateOf } from './pod-state.ts'
 import { SparePods } from './spare-pods.ts'
@@ -152,8 +152,7 @@ export class KubernetesEngine implements SandboxEngine {
   async verifyLimits(connection: WorkspaceConnection): Promise<LimitsResult> {
     const { limits, pods } = this.#options
     const seen = await connection.limits()
-    const takesRuntimeFilter = pods.seccompProfile === undefined
-    checkLimits(limits, seen, { engine: gvisorLimits(limits), hasInterface: true, takesRuntimeFilter })
+    checkPodLimits(limits, pods, seen)
     const closed = this.#connections.get(connection)
     // Without its targets, nothing would be checked.
     if (closed === undefined) throw connectionLost(undefined, false)
@@ -168,13 +167,7 @@ export class KubernetesEngine implements SandboxEngine {
   }
 }
 
-/** Under gVisor, the kernel inside shows none of the limits, and the cluster has accepted ours. */
-function gvisorLimits(limits: SandboxLimits): EngineLimits | undefined {
-  if (!isGvisor(limits)) return undefined
-  return { memoryBytes: limits.memoryMb * 2 ** 20, pids: limits.pids, cpus: limits.cpus, noNewPrivileges: true }
-}
-
-/** A warm sandbox reached nothing when it was created. It is checked again when a session gets it. */
+/** A warm sandbox was closed when it was created. It must still be when a session gets it. */
 function checkedAtClaim(connection: WorkspaceConnection, targets: ReachTarget[]): WorkspaceConnection {
   const claim = async (epoch: number) => {
     await Promise.all([connection.claim(epoch), targets.length > 0 && checkStillClosed(connection, targets)])

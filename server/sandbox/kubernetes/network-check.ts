@@ -107,7 +107,10 @@ export function nodeTargets({ hostIP, hostIPs = [] }: V1PodStatus = {}): ReachTa
 }
 
 /** For a new sandbox. Throws `network_open` if it still reaches something after a while. */
-export async function checkClosed(connection: WorkspaceConnection, targets: ReachTarget[]): Promise<void> {
+export async function checkClosed(
+  connection: Pick<WorkspaceConnection, 'reach'>,
+  targets: ReachTarget[]
+): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     const reached = await connection.reach({ targets, timeoutMs: FIRST_MS })
     if (reached.length === 0) return

@@ -9,6 +9,8 @@ export const LABEL = {
   instance: 'mcp-orchestrator.instance',
   spec: 'mcp-orchestrator.spec',
   state: 'mcp-orchestrator.state',
+  /** The name of a child server. */
+  server: 'mcp-orchestrator.server',
   /** A random value that identifies the attempt that created or took this pod. */
   claim: 'mcp-orchestrator.claim'
 } as const
@@ -53,11 +55,13 @@ export interface PodInput {
   limits: SandboxLimits
   options: PodOptions
   labels: Record<string, string>
+  /** How long the pod lives without a sign of life. */
+  idleSeconds?: number | undefined
 }
 
 /** A pod that passes the restricted Pod Security Standard. It is the same for every session. */
-export function podOf({ name, uid, limits, options, labels }: PodInput): V1Pod {
-  const spec = podSpec(limits, options, uid)
+export function podOf({ name, uid, limits, options, labels, idleSeconds = IDLE_SECONDS }: PodInput): V1Pod {
+  const spec = podSpec(limits, options, uid, idleSeconds)
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -69,12 +73,12 @@ export function podOf({ name, uid, limits, options, labels }: PodInput): V1Pod {
 /** Pods that differ only in their user have the same hash. */
 export function specHash(limits: SandboxLimits, options: PodOptions): string {
   return createHash('sha256')
-    .update(JSON.stringify(podSpec(limits, options, 0)))
+    .update(JSON.stringify(podSpec(limits, options, 0, IDLE_SECONDS)))
     .digest('hex')
     .slice(0, 16)
 }
 
-function podSpec(limits: SandboxLimits, options: PodOptions, uid: number): V1PodSpec {
+function podSpec(limits: SandboxLimits, options: PodOptions, uid: number, idleSeconds: number): V1PodSpec {
   const { pullSecrets = [], nodeSelector, tolerations = [], priorityClass, hostUsers, seccompProfile } = options
   return {
     restartPolicy: 'Never',
@@ -102,7 +106,7 @@ function podSpec(limits: SandboxLimits, options: PodOptions, uid: number): V1Pod
       // No group may open ping sockets.
       ...(isGvisor(limits) ? {} : { sysctls: [{ name: 'net.ipv4.ping_group_range', value: '1 0' }] })
     },
-    containers: [container(limits, options.image)],
+    containers: [container(limits, options.image, idleSeconds)],
     volumes: [
       { name: 'workspace', emptyDir: { medium: 'Memory', sizeLimit: `${limits.workspaceMb}Mi` } },
       { name: 'tmp', emptyDir: { medium: 'Memory', sizeLimit: `${TMP_MB}Mi` } },
@@ -111,7 +115,7 @@ function podSpec(limits: SandboxLimits, options: PodOptions, uid: number): V1Pod
   }
 }
 
-function container(limits: SandboxLimits, image: string): V1PodSpec['containers'][number] {
+function container(limits: SandboxLimits, image: string, idleSeconds: number): V1PodSpec['containers'][number] {
   // Requests and limits are the same, so that the pod's quality of service is guaranteed.
   const resources = { cpu: String(limits.cpus), memory: `${limits.memoryMb}Mi`, 'ephemeral-storage': '64Mi' }
   return {
@@ -119,7 +123,7 @@ function container(limits: SandboxLimits, image: string): V1PodSpec['containers'
     image,
     imagePullPolicy: 'IfNotPresent',
     command: [INSIDE.idle],
-    args: [String(IDLE_SECONDS)],
+    args: [String(idleSeconds)],
     workingDir: INSIDE.root,
     resources: { requests: resources, limits: resources },
     securityContext: {

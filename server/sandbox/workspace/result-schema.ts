@@ -60,6 +60,8 @@ export const limitsResult = z.object({
 
 export const reachResult = z.object({ reached: z.array(count).max(MAX_REACH_TARGETS) })
 
+export const checkResult = reachResult.extend({ limits: limitsResult })
+
 const mode = count.max(0o7777)
 const entry = z.discriminatedUnion('type', [
   z.object({ path, type: z.literal('link'), target: z.string().max(MAX_PATH_CHARS), mtimeMs: z.number() }),

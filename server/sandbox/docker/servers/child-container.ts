@@ -3,26 +3,24 @@ import type { Duplex } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import type Dockerode from 'dockerode'
 import { INSIDE } from '../../../../workspace-server/protocol.ts'
-import { AppError } from '../../../lib/errors.ts'
 import type { Logger } from '../../../lib/logger.ts'
 import type { ChildContainer, ChildContainerRequest } from '../../child-port.ts'
 import type { OwnService } from '../../egress/own-ports.ts'
 import type { SandboxLimits } from '../../port.ts'
+import { openEgressTunnel, proxyVariables } from '../../servers/egress-tunnel.ts'
+import { checkNames, launchInput, launchScript, whyEnded } from '../../servers/launch-command.ts'
 import { isGvisor } from '../engine/container-spec.ts'
 import { createContainer, startCreated } from '../engine/create-container.ts'
 import type { EngineCall } from '../engine/engine-call.ts'
 import { type ExecStreams, execStreams } from '../engine/exec-streams.ts'
 import { removeContainer } from '../engine/remove-container.ts'
-import { HEARTBEAT_MS, launchInput, launchScript } from './child-scripts.ts'
+import { HEARTBEAT_MS } from './child-scripts.ts'
 import { childSpec } from './child-spec.ts'
-import { openEgressTunnel, proxyVariables } from './egress-tunnel.ts'
 
 const QUICK_MS = 10_000
 const GRACE_MS = 1000
 /** The supervisor needs half a second to shut down. */
 const SUPERVISOR_SHUTDOWN_MS = 1500
-const NOT_FOUND = 127
-const KILLED = 137
 
 export interface StartChildOptions {
   docker: Dockerode
@@ -37,8 +35,7 @@ export interface StartChildOptions {
 
 export async function startChildContainer(options: StartChildOptions): Promise<ChildContainer> {
   const { docker, call, request, logger } = options
-  for (const name of Object.keys(request.env))
-    if (!/^[A-Za-z_]\w*$/.test(name)) throw unusableName(request.server, name)
+  checkNames(request)
   const id = await create(options)
   let hold: Duplex | undefined
   try {
@@ -87,7 +84,8 @@ async function runCommand(
   containerId: string
 ): Promise<ExecStreams> {
   const { command, args, cwd } = request
-  const script = launchScript({ gvisor: isGvisor(limits) })
+  // Under gVisor, the probe would test gVisor's kernel and not the host's.
+  const script = launchScript({ probes: !isGvisor(limits) })
   const cmd = ['/bin/bash', '-c', script, 'launch', command, ...args]
   return execStreams({ docker, call, containerId, cmd, workingDir: cwd ?? INSIDE.root })
 }
@@ -97,7 +95,8 @@ async function openNetwork(
   containerId: string
 ): Promise<void> {
   const { hosts, onDenied } = request
-  if (hosts.length > 0) await openEgressTunnel({ docker, call, containerId, hosts, ownServices, onDenied })
+  const run = (cmd: string[]) => execStreams({ docker, call, containerId, cmd, workingDir: INSIDE.root })
+  if (hosts.length > 0) await openEgressTunnel({ run, hosts, ownServices, onDenied })
 }
 
 function asChild(
@@ -105,7 +104,7 @@ function asChild(
   { id, hold, run }: { id: string; hold: Duplex; run: ExecStreams }
 ): ChildContainer {
   const { stdin, stdout, stderr } = run
-  const exited = run.ended.then(async () => whyEnded(await run.exitCode(), request, limits))
+  const exited = run.ended.then(async () => whyEnded(await run.exitCode(), request.command, limits.memoryMb))
   let removed: Promise<void> | undefined
   const remove = async () => {
     const closed = hold.closed ? undefined : once(hold, 'close').catch(() => {})
@@ -125,17 +124,4 @@ function asChild(
   void exited.then(() => stop(0))
   hold.once('close', () => run.destroy())
   return { id, stdin, stdout, stderr, exited, stop }
-}
-
-function whyEnded(code: number | null, { command }: ChildContainerRequest, { memoryMb }: SandboxLimits): string {
-  if (code === null) return 'its container has ended'
-  const ended = `it ended with exit code ${code}`
-  if (code === NOT_FOUND) return `${ended}; check that its image has a command "${command}"`
-  if (code === KILLED) return `${ended}: it was killed, perhaps for using more than its ${memoryMb} MB of memory`
-  return ended
-}
-
-function unusableName(server: string, name: string): AppError {
-  const message = `The server "${server}" can't be started: "${name.slice(0, 100)}" is not a valid name for a variable in a sandbox.`
-  return new AppError('invalid', 'server_not_startable', message, { details: { permanent: true } })
 }

@@ -1,21 +1,25 @@
-import { Duplex } from 'node:stream'
-import type Dockerode from 'dockerode'
-import { EGRESS, INSIDE } from '../../../../workspace-server/protocol.ts'
-import { AppError } from '../../../lib/errors.ts'
-import { ByteTail } from '../../../lib/streams/byte-tail.ts'
-import { withDeadline } from '../../../lib/waiting/deadline.ts'
-import { parseHostPattern } from '../../../lib/web/host-pattern.ts'
-import type { OwnService } from '../../egress/own-ports.ts'
-import type { EngineCall } from '../engine/engine-call.ts'
-import { execStreams } from '../engine/exec-streams.ts'
+import { Duplex, type Readable, type Writable } from 'node:stream'
+import { EGRESS, INSIDE } from '../../../workspace-server/protocol.ts'
+import { AppError } from '../../lib/errors.ts'
+import { ByteTail } from '../../lib/streams/byte-tail.ts'
+import { withDeadline } from '../../lib/waiting/deadline.ts'
+import { parseHostPattern } from '../../lib/web/host-pattern.ts'
+import type { OwnService } from '../egress/own-ports.ts'
 
 const READY_MS = 20_000
 const STDERR_BYTES = 2048
 
+interface Relay {
+  stdin: Writable
+  stdout: Readable
+  stderr: Readable
+  ended: Promise<void>
+  destroy(): void
+}
+
 export interface EgressTunnelOptions {
-  docker: Dockerode
-  call: EngineCall
-  containerId: string
+  /** Runs a command in the container. */
+  run: (cmd: string[]) => Promise<Relay>
   hosts: string[]
   /** Never reached, whatever `hosts` says. */
   ownServices: OwnService[]
@@ -26,17 +30,16 @@ export interface EgressTunnelOptions {
  * Opens a tunnel from a port on the container's loopback to a proxy in this process, through the streams of a command there; the
  * container itself has no network. Resolves when the port is open. The tunnel ends with the container.
  */
-export async function openEgressTunnel({ hosts, ownServices, onDenied, ...exec }: EgressTunnelOptions): Promise<void> {
+export async function openEgressTunnel({ run, hosts, ownServices, onDenied }: EgressTunnelOptions): Promise<void> {
   // Load these on demand: most servers have no network, and every loaded module makes the gateway start slower.
   const [{ serveTunnel }, { createEgressProxy }, { lookupAll }, { isOwnPort }] = await Promise.all([
-    import('../../egress/serve-tunnel.ts'),
-    import('../../egress/egress-proxy.ts'),
-    import('../../egress/egress-rules.ts'),
-    import('../../egress/own-ports.ts')
+    import('../egress/serve-tunnel.ts'),
+    import('../egress/egress-proxy.ts'),
+    import('../egress/egress-rules.ts'),
+    import('../egress/own-ports.ts')
   ])
   const patterns = hosts.flatMap((host) => parseHostPattern(host) ?? [])
-  const cmd = [INSIDE.readableNode, INSIDE.server, EGRESS.command]
-  const relay = await execStreams({ ...exec, cmd, workingDir: INSIDE.root })
+  const relay = await run([INSIDE.readableNode, INSIDE.server, EGRESS.command])
   const stderr = new ByteTail(STDERR_BYTES)
   relay.stderr.on('data', (chunk: Buffer) => stderr.push(chunk))
   const proxy = await createEgressProxy({
