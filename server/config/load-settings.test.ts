@@ -37,7 +37,6 @@ describe('loadSettings', () => {
     [{}, /KUBERNETES_IMAGE/],
     [{ KUBERNETES_IMAGE: 'r/i', SANDBOX_IMAGE: 'mine' }, /SANDBOX_IMAGE/],
     [{ KUBERNETES_IMAGE: 'r/i', SANDBOX_NETWORK: 'bridge' }, /SANDBOX_NETWORK/],
-    [{ KUBERNETES_IMAGE: 'r/i', CHAT_CODE: 'true' }, /CHAT_CODE/],
     [{ KUBERNETES_IMAGE: 'r/i', KUBERNETES_TOLERATIONS: 'sandboxes' }, /taints such as/]
   ])('refuses what a cluster does not have: %j', (env, said) => {
     expect(() => loadSettings({ env: { SANDBOX_ENGINE: 'kubernetes', ...env } })).toThrow(said)
