@@ -71,7 +71,7 @@ it('shows long blanks and the ends of lines, in commands and in arguments', asyn
     ])
     session.ask('t', calls)
   })
-  const shown = (callId: string) => me.page.locator(`[data-call="${callId}"] [role=region]`)
+  const shown = (callId: string) => me.page.locator(`[data-call="${callId}"] [role=group]`)
   for (const callId of ['blank', 'blank-other']) {
     await shown(callId).getByText('300 spaces', { exact: true }).waitFor()
     expect(await shown(callId).locator('.line-end').count()).toBe(0)
@@ -86,7 +86,7 @@ it('shows texts differently from numbers, JSON literals, empty texts and blanks'
   const values = { five: 5, text5: '5', none: null, textNone: 'null', empty: '', blank: '  ', plain: 'ok', json }
   const { me } = await now().arrive(asking('other', 'draw', values))
   await me.cards.waitFor()
-  const shown = await me.cards.getByRole('region', { name: 'Arguments' }).locator('dd').allInnerTexts()
+  const shown = await me.cards.getByRole('group', { name: 'Arguments' }).locator('dd').allInnerTexts()
   expect(shown).toEqual(['5', '"5"', 'null', '"null"', '""', '"  "', 'ok', expect.stringMatching(/^text\s*\{"a":/)])
 })
 

@@ -52,7 +52,7 @@ describe('a first minute', () => {
     await me.button(/^hello\.txt/).waitFor()
     await me.ask('write hello.txt: second line')
     await me.cards.getByText('Changes the file').waitFor()
-    const changes = me.cards.getByRole('region', { name: 'Changes to hello.txt' })
+    const changes = me.cards.getByRole('group', { name: 'Changes to hello.txt' })
     await expect.poll(() => me.read(changes)).toMatch(/−\s*first line[\s\S]*\+\s*second line/)
     // The approved change stays in the record, also when the file has changed again.
     await me.approve()
@@ -61,7 +61,7 @@ describe('a first minute', () => {
     await me.approve()
     await me.quiet()
     await me.page.reload()
-    const record = me.page.getByRole('region', { name: 'Changes to hello.txt' }).last()
+    const record = me.page.getByRole('group', { name: 'Changes to hello.txt' }).last()
     await expect.poll(() => me.read(record)).toMatch(/−\s*first line[\s\S]*\+\s*second line/)
     expect(me.visit.offences).toEqual([])
   })

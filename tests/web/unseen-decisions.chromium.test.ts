@@ -201,7 +201,7 @@ it('lists every call in full before all are approved, and approves those and no 
   expect(await approve.getAttribute('aria-disabled')).toBe('true')
   await list.getByText('Read to the end of the list').waitFor()
   // Nothing in it is to be scrolled by itself: the end of the list is the end of every command.
-  const inner = `[...document.querySelectorAll('[data-listed] [role=region]')].map((box) => box.scrollHeight - box.clientHeight)`
+  const inner = `[...document.querySelectorAll('[data-listed] [role=group]')].map((box) => box.scrollHeight - box.clientHeight)`
   await expect.poll(() => me.page.evaluate(inner)).toEqual([0, 0, 0])
   session.append('tool:approval_resolved', { callId: 'gone', approved: false, by: 'human' })
   session.ask('t', [run('late')])

@@ -23,7 +23,7 @@ it('shows the text that is appended, and not the whole file as removed or unchan
   const { me } = await now().arrive(asking({ path: 'log.txt', content: 'one\n', append: true }))
   await me.cards.getByText('Added to the end').waitFor()
   await me.cards.getByText('Add 4 B to the end of log.txt').waitFor()
-  await expect.poll(() => me.read(me.cards.getByRole('region', { name: 'Changes to log.txt' }))).toMatch(/^\+\s*one$/)
+  await expect.poll(() => me.read(me.cards.getByRole('group', { name: 'Changes to log.txt' }))).toMatch(/^\+\s*one$/)
 })
 
 it('shows the arguments as they are if nothing can be compared', async () => {
@@ -32,9 +32,9 @@ it('shows the arguments as they are if nothing can be compared', async () => {
     asking({ path: 'a.bin', content: 'aGVsbG8=', encoding: 'base64' }, { path: 'a.bin', content: 'new', append: 'yes' })
   )
   await me.cards.getByText('Write 5 B to a.bin').waitFor()
-  const asked = () => me.read(me.cards.getByRole('region', { name: 'Arguments' }))
+  const asked = () => me.read(me.cards.getByRole('group', { name: 'Arguments' }))
   await expect.poll(asked).toMatch(/aGVsbG8=[\s\S]*base64[\s\S]*new/)
-  expect(await me.page.getByRole('region', { name: /^Changes/ }).count()).toBe(0)
+  expect(await me.page.getByRole('group', { name: /^Changes/ }).count()).toBe(0)
 })
 
 it('compares again when a call or a person has changed the file meanwhile', async () => {
@@ -43,7 +43,7 @@ it('compares again when a call or a person has changed the file meanwhile', asyn
   const { me, session } = await now().arrive(
     asking({ path: 'a.txt', content: 'first\n' }, { path: 'a.txt', content: 'second\n' })
   )
-  const second = me.page.locator('[data-call="c1"]').getByRole('region', { name: 'Changes to a.txt' })
+  const second = me.page.locator('[data-call="c1"]').getByRole('group', { name: 'Changes to a.txt' })
   await second.getByText('old').waitFor()
   await me.approve()
   await me.page.getByText('You approved it').first().waitFor()

@@ -163,7 +163,7 @@ it('says that a file changed since it was opened, and offers both versions', asy
   }
   await edit('a.txt')
   await dialog(me).getByText('Compare').click()
-  await dialog(me).getByRole('region', { name: 'Changes to a.txt' }).getByText('theirs').waitFor()
+  await dialog(me).getByRole('group', { name: 'Changes to a.txt' }).getByText('theirs').waitFor()
   expect(await seriousFaults(me.page)).toEqual([])
   await me.button('Replace it with my version').click()
   await expect.poll(() => content('a.txt')).toBe('mine\n')
