@@ -7,7 +7,7 @@ export function programWords(program: CallEntry, calls: readonly CallEntry[]): s
   const waiting = calls.filter(({ decision }) => !decision).length
   const made = count(calls.length, 'call')
   if (!program.result)
-    return waiting > 0 ? `Waits for your decision on ${count(waiting, 'call')} of ${made}.` : `Runs. ${made} so far.`
+    return waiting > 0 ? `Waits for your decision on ${count(waiting, 'call')} of ${made}.` : `Running. ${made} so far.`
   const ms = ranMs(program)
   const took = ms === undefined ? '' : ` in ${duration(ms)}, waiting included`
   const saved = program.result.program?.savedTokens ?? 0

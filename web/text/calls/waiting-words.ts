@@ -5,7 +5,7 @@ const WORDS: Record<string, string> = {
   execute_command: 'Run',
   write_file: 'Write',
   read_file: 'Read',
-  list_files: 'List'
+  list_files: 'List the files in'
 }
 
 /** Marks where there is more: further lines, and what a long gap would push out of sight. */
@@ -19,5 +19,6 @@ export function waitingWords({ server, name, args }: WaitingCall): string {
   const about = [args.command, args.path].find((value) => typeof value === 'string')
   const line = typeof about === 'string' ? oneLine(about) : ''
   if (server !== WORKSPACE) return `${name} on ${server}${line === '' ? '' : `: ${line}`}`
+  if (name === 'list_files' && line === '') return 'List the files'
   return `${WORDS[name] ?? name} ${line}`.trim()
 }
