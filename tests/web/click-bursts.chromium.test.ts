@@ -124,8 +124,8 @@ it('shows the first of several cards, and does not jump when another one is appr
   await me.page.locator(ready('[data-call="a"]')).waitFor()
   await me.page.locator(ready('[data-call="b"]')).waitFor()
   const list = await me.page.getByRole('region', { name: 'Messages' }).boundingBox()
+  await expect.poll(() => topOf(me, 'a')).toBeGreaterThanOrEqual(Math.round(list?.y ?? 0))
   const top = await topOf(me, 'a')
-  expect(top).toBeGreaterThanOrEqual(Math.round(list?.y ?? 0))
   expect(top).toBeLessThan((list?.y ?? 0) + 150)
   await me.page.mouse.click(...(await middleOf(me, ready('[data-call="b"]'))))
   await expect.poll(() => decided(session)).toEqual(['b'])
@@ -231,4 +231,27 @@ it.each(['at the end', 'further up'])('keeps a card in its place while output ab
   expect(await me.page.evaluate('[...new Set(seen)]')).toHaveLength(1)
   await approve.click()
   await expect.poll(() => decided(session)).toEqual(['a', 'b'])
+})
+
+// Seen before: at 200 %, the buttons stay at the edge of the window while the card is scrolled, and the click was taken for one on a moved card.
+it('takes a click on buttons that have stayed in their place while the card was scrolled', async () => {
+  const command = Array.from({ length: 40 }, (_, line) => `echo ${line}`).join('\n')
+  const { me, session } = await now().arrive(
+    (opened) => {
+      opened.append('user:message', { turnId: 't', text: 'go' })
+      opened.ask('t', [{ ...run('a'), args: { command } }])
+    },
+    { viewport: { width: 640, height: 400 } }
+  )
+  await me.page.locator(ready('[data-call="a"]')).waitFor()
+  await me.page.evaluate(`{
+    const approve = document.querySelector('[data-call="a"] [data-approve]')
+    const list = document.querySelector('[aria-label=Messages]')
+    const before = approve.getBoundingClientRect().top
+    list.scrollTop += 30
+    globalThis.isSticky = Math.abs(approve.getBoundingClientRect().top - before) < 1
+    approve.click()
+  }`)
+  expect(await me.page.evaluate('isSticky')).toBe(true)
+  await expect.poll(() => decided(session)).toEqual(['a'])
 })

@@ -33,7 +33,9 @@ export function useMoves(card: Readonly<Ref<HTMLElement | null>>, onMoved: () =>
     const before = place
     place = measure()
     if (!before || !place || before.aim !== place.aim) return
-    const isSame = isResized ? near(before.top, place.top) : near(before.unscrolled, place.unscrolled)
+    // Sticky buttons stay in their place on the screen while the card is scrolled.
+    const isScrolled = !isResized && near(before.unscrolled, place.unscrolled)
+    const isSame = isScrolled || near(before.top, place.top)
     if (!isSame || !near(before.left, place.left)) onMoved()
   }
   const sizes = new ResizeObserver(() => look(true))
