@@ -1,4 +1,4 @@
-/** As everywhere.chromium.test.ts, for the cards, menus and dialogs of the chat, of the files and of the list of sessions. */
+/** Checks the cards, menus and dialogs of the chat, of the files and of the list of sessions, as everywhere.chromium.test.ts does. */
 import { expect, it } from 'vitest'
 import { PROGRAMS } from '../../../contract/programs.ts'
 import { pngOf } from '../../support/tiny-png.ts'
