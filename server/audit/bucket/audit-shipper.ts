@@ -46,6 +46,7 @@ export class AuditShipper {
   /** Since when there are rows that are not in the bucket, how many bytes, and why. */
   #behind: { since: number; bytes: number; reason: string } | undefined
   #isReported = false
+  #isLeftReported = false
 
   constructor(options: ShipperOptions) {
     this.#options = options
@@ -123,7 +124,7 @@ export class AuditShipper {
     for (const { path } of listAuditFiles([dir])) {
       const segments = stored.get(basename(path)) ?? []
       const cover = coverOf(segments)
-      await objects.remove(segments.filter((each) => !cover.includes(each)).map(({ key }) => key))
+      await this.#removeCopies(segments.filter((each) => !cover.includes(each)).map(({ key }) => key))
       this.#files.set(basename(path), { end: unbrokenEnd(segments), small: neighbours(cover.filter(isSmall)) })
     }
     this.#isListed = true
@@ -162,7 +163,20 @@ export class AuditShipper {
     const old = shipped.small.map(({ key }) => key).filter((key) => key !== merged.key)
     await objects.put(merged.key, contentOf(rows))
     shipped.small = isSmall(merged) ? [merged] : []
-    await objects.remove(old)
+    await this.#removeCopies(old)
+  }
+
+  /** Other objects have the same rows, so nothing depends on this: a key that must not delete is no reason to refuse calls. */
+  async #removeCopies(keys: readonly string[]): Promise<void> {
+    try {
+      await this.#options.objects.remove(keys)
+    } catch (error) {
+      if (!this.#isLeftReported) {
+        const message = `Small objects of the audit log are left in the bucket: ${messageOf(error)}`
+        this.#options.logger.warn({ err: error }, message)
+      }
+      this.#isLeftReported = true
+    }
   }
 }
 
