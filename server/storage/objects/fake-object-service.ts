@@ -17,8 +17,11 @@ interface Held {
   modifiedAt: number
 }
 
-/** The fate of a request. `lost`: it is done, and its answer never arrives. `cut`: it is not done, and the connection breaks. */
-export type Fault = 'lost' | 'cut' | 'busy' | 'slow' | 'skewed' | 'forbidden'
+/**
+ * The fate of a request. `lost`: it is done, and its answer never arrives. `cut`: it is not done, and the connection breaks. `silent`: it
+ * is not done, and the connection stays open. `stalled`: it is done, and its answer ends after the first half.
+ */
+export type Fault = 'lost' | 'cut' | 'silent' | 'stalled' | 'busy' | 'slow' | 'skewed' | 'forbidden'
 
 export interface FakeRequest {
   method: string
@@ -86,6 +89,7 @@ export class FakeObjectService {
     this.requests.push(asked)
     const fault = this.fault(asked)
     if (fault === 'slow') await new Promise((resolve) => setTimeout(resolve, SLOW_MS))
+    if (fault === 'silent') return
     const refusal = fault && REFUSALS[fault]
     const answer = refusal ?? (fault === 'cut' ? undefined : this.#perform(asked, request, body))
     if (!answer || fault === 'lost') {
@@ -93,14 +97,18 @@ export class FakeObjectService {
       return
     }
     const headers = { date: new Date(this.#now).toUTCString(), ...answer.headers }
-    response.writeHead(answer.status, headers).end(answer.body)
+    if (fault !== 'stalled') return void response.writeHead(answer.status, headers).end(answer.body)
+    const whole = Buffer.from(answer.body ?? '')
+    response.writeHead(answer.status, { ...headers, 'content-length': whole.length + 1 })
+    response.write(whole.subarray(0, whole.length / 2))
   }
 
   #perform({ method, key, query }: FakeRequest, request: IncomingMessage, body: Buffer): Answer {
     const uploadId = query.get('uploadId') ?? ''
     if (method === 'POST' && query.has('uploads')) return this.#beginUpload(key)
     if (method === 'POST' && uploadId) return this.#complete(uploadId)
-    if (method === 'POST' && query.has('delete')) return this.#removeMany(body)
+    // As older MinIO does with the checksums of the current client.
+    if (method === 'POST' && query.has('delete')) return failed(400, 'MissingContentMD5')
     if (method === 'PUT' && uploadId) return this.#putPart(uploadId, Number(query.get('partNumber')), body)
     if (method === 'PUT') return this.#put(key, request.headers['if-none-match'], body)
     if (method === 'DELETE') {
@@ -149,11 +157,6 @@ export class FakeObjectService {
     this.objects.set(upload.key, { bytes: Buffer.concat(parts), modifiedAt: this.#now })
     this.uploads.delete(uploadId)
     return { status: 200, body: `<CompleteMultipartUploadResult><ETag>"x"</ETag></CompleteMultipartUploadResult>` }
-  }
-
-  #removeMany(body: Buffer): Answer {
-    for (const [, key = ''] of body.toString().matchAll(/<Key>([^<]+)<\/Key>/g)) this.objects.delete(key)
-    return { status: 200, body: '<DeleteResult></DeleteResult>' }
   }
 
   /** In pages of three, so that every test of a list turns pages. */

@@ -14,7 +14,7 @@ export const DEFAULT_LIMITS: RequestLimits = { attemptMs: 10_000, totalMs: 20_00
 const BYTES_PER_MS = 256
 const BACKOFF = { firstMs: 50, maxMs: 2000 }
 
-/** How a failed attempt is treated. `skewed` is tried again at once: the client has corrected its clock meanwhile. */
+/** How a failed attempt is treated. `skewed` is tried again at once the first time: the client has corrected its clock meanwhile. */
 export type NextStep = 'retry' | 'skewed' | 'final'
 
 interface Retried<T> {
@@ -38,7 +38,7 @@ export async function retried<T>({ what, bytes, limits, nextStep, attempt }: Ret
     } catch (error) {
       const decision = signal.aborted ? 'retry' : nextStep(error)
       if (decision === 'final') throw refused(what, error)
-      const waitMs = decision === 'skewed' ? 0 : backoffMs(tries, BACKOFF)
+      const waitMs = decision === 'skewed' && tries === 1 ? 0 : backoffMs(tries, BACKOFF)
       if (performance.now() + waitMs >= until) throw unavailable(what, error)
       await delay(waitMs)
     }

@@ -56,6 +56,17 @@ describe('a service that misbehaves', () => {
     }
   })
 
+  // Seen to fail: all parts were sent.
+  it('sends no more parts after one was refused', async () => {
+    service.fault = ({ query }) => (query.get('partNumber') === '2' ? 'forbidden' : undefined)
+    const part = Buffer.alloc(8 * 1024 * 1024)
+    const content = { bytes: 30 * part.length, read: async () => part }
+    await expect(store.put('large', content)).rejects.toMatchObject({ code: 'objects_refused' })
+    // Time for the others.
+    for (let i = 0; i < 40; i++) await store.put('small', contentOf(Buffer.from('1')))
+    expect(service.requests.filter(({ query }) => query.has('partNumber')).length).toBeLessThan(8)
+  })
+
   it('takes its own object for created if the first answer was lost, or tells that one exists', async () => {
     faultsOnce('lost')
     expect(await store.create('a', Buffer.from('1'))).toBe(false)
@@ -74,6 +85,41 @@ describe('a service that misbehaves', () => {
     await service.stop()
     await expect(hasty.probe()).rejects.toMatchObject({ code: 'objects_unavailable' })
     service = await new FakeObjectService().start()
+  })
+
+  it('gets over a connection that falls silent, before or within the answer', async () => {
+    const hasty = openTestObjects({ endpoint: service.endpoint, limits: { attemptMs: 300, totalMs: 60_000 } })
+    for (const fault of ['silent', 'stalled'] as const) {
+      faultsOnce(fault)
+      await hasty.put(fault, contentOf(Buffer.from('12')))
+      faultsOnce(fault)
+      expect(String((await hasty.read(fault, 0, 10))?.bytes)).toBe('12')
+      faultsOnce(fault)
+      expect((await hasty.list(fault)).found).toHaveLength(1)
+    }
+    hasty.close()
+  })
+
+  // Seen to fail: about a hundred requests, without a pause.
+  it('does not hurry when the service never agrees on the time', async () => {
+    service.fault = () => 'skewed'
+    const hasty = openTestObjects({ endpoint: service.endpoint, limits: { attemptMs: 1000, totalMs: 1000 } })
+    await expect(hasty.read('a', 0, 1)).rejects.toMatchObject({ code: 'objects_unavailable' })
+    expect(service.requests.length).toBeLessThan(12)
+    hasty.close()
+  })
+
+  // Seen to fail: each group of eight waited for the deadline of the one before.
+  it('gives up those that wait for their turn, when the one before them was not answered', async () => {
+    service.fault = () => 'silent'
+    const hasty = openTestObjects({ endpoint: service.endpoint, limits: { attemptMs: 300, totalMs: 300 } })
+    const sent = Array.from({ length: 40 }, (_, i) => hasty.put(`many-${i}`, contentOf(Buffer.from('1'))))
+    const codes = (await Promise.allSettled(sent)).map((each) => each.status === 'rejected' && each.reason.code)
+    expect(new Set(codes)).toEqual(new Set(['objects_unavailable']))
+    expect(new Set(service.requests.map(({ key }) => key)).size).toBeLessThan(16)
+    service.fault = () => undefined
+    await hasty.put('later', contentOf(Buffer.from('1')))
+    hasty.close()
   })
 
   // Checked: without the gate, forty are in memory at once.

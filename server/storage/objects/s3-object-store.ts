@@ -8,7 +8,6 @@ import {
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
   DeleteObjectCommand,
-  DeleteObjectsCommand,
   GetObjectCommand,
   HeadBucketCommand,
   ListMultipartUploadsCommand,
@@ -19,6 +18,7 @@ import {
   UploadPartCommand
 } from '@aws-sdk/client-s3'
 import { externalDataInterceptor } from '@smithy/core/config'
+import { isAppError } from '../../lib/errors.ts'
 import type { Operation } from '../../lib/observed.ts'
 import { StartGate } from '../../lib/waiting/start-gate.ts'
 import {
@@ -49,7 +49,7 @@ const PROBE_LIMITS: RequestLimits = { attemptMs: 3000, totalMs: 3000 }
 const PART_BYTES = 8 * 1024 * 1024
 const PARTS_AT_ONCE = 3
 const SENT_AT_ONCE = 8
-const DELETE_AT_ONCE = 500
+const DELETED_AT_ONCE = 8
 const TRANSIENT =
   /^(SlowDown|InternalError|ServiceUnavailable|RequestTimeout|Throttling.*|TooManyRequests.*|UnknownError)$/
 const SKEWED = /^(RequestTimeTooSkewed|RequestExpired)$/
@@ -116,8 +116,18 @@ export class S3ObjectStore implements ObjectStore {
     })
   }
 
+  /** One by one: services disagree about the checksum that a request for several needs, or know no such request. */
   async remove(keys: readonly string[]): Promise<void> {
-    for (let at = 0; at < keys.length; at += DELETE_AT_ONCE) await this.#removeSome(keys.slice(at, at + DELETE_AT_ONCE))
+    const queue = keys.values()
+    const work = async () => {
+      for (const key of queue) {
+        const command = new DeleteObjectCommand(this.#at(key))
+        await this.#run('delete objects', 0, (abortSignal) =>
+          this.#client.send(command, { abortSignal }).catch(missing)
+        )
+      }
+    }
+    await Promise.all(Array.from({ length: DELETED_AT_ONCE }, work))
   }
 
   listUploads(prefix: string, from?: string): Promise<ObjectPage<OpenUpload>> {
@@ -152,7 +162,7 @@ export class S3ObjectStore implements ObjectStore {
   }
 
   async #putWhole(key: string, content: ObjectContent): Promise<void> {
-    await this.#gate.run(async () => {
+    await this.#inTurn(async () => {
       const command = new PutObjectCommand({ ...this.#at(key), Body: await content.read(0, content.bytes) })
       await this.#run('store an object', content.bytes, (abortSignal) => this.#client.send(command, { abortSignal }))
     })
@@ -189,41 +199,37 @@ export class S3ObjectStore implements ObjectStore {
       while (next <= count) {
         const PartNumber = next++
         const offset = (PartNumber - 1) * PART_BYTES
-        await this.#gate.run(async () => {
+        await this.#inTurn(async () => {
           const Body = await content.read(offset, Math.min(PART_BYTES, content.bytes - offset))
           const command = new UploadPartCommand({ ...upload, PartNumber, Body })
           const { ETag } = await this.#run('store a part', Body.length, (abortSignal) =>
             this.#client.send(command, { abortSignal })
           )
           parts[PartNumber - 1] = { PartNumber, ETag }
+        }).catch((error: unknown) => {
+          // The others send no more.
+          next = count + 1
+          throw error
         })
       }
     }
-    await Promise.all(Array.from({ length: PARTS_AT_ONCE }, work))
+    const sent = await Promise.allSettled(Array.from({ length: PARTS_AT_ONCE }, work))
+    for (const each of sent) if (each.status === 'rejected') throw each.reason
     return parts
+  }
+
+  /** If the service does not answer one, the others need not wait for their own deadlines. */
+  #inTurn(job: () => Promise<void>): Promise<void> {
+    return this.#gate.run(() =>
+      job().catch((error: unknown) => {
+        if (isAppError(error, 'objects_unavailable')) this.#gate.refuseWaiting(error)
+        throw error
+      })
+    )
   }
 
   async #sizeOf(key: string): Promise<number | undefined> {
     return (await this.list(key)).found.find((object) => object.key === key)?.bytes
-  }
-
-  /** Google's service can't delete several objects in one request. */
-  async #removeSome(keys: readonly string[]): Promise<void> {
-    const Delete = { Objects: keys.map((Key) => ({ Key })), Quiet: true }
-    const command = new DeleteObjectsCommand({ Bucket: this.#bucket, Delete })
-    const failed = await this.#run('delete objects', 0, (abortSignal) =>
-      this.#client.send(command, { abortSignal }).then(
-        ({ Errors }) => (Errors ?? []).flatMap(({ Key }) => Key ?? []),
-        (error: unknown) => {
-          if (statusOf(error) === 501 || statusOf(error) === 405) return keys
-          throw error
-        }
-      )
-    )
-    for (const key of failed) {
-      const single = new DeleteObjectCommand(this.#at(key))
-      await this.#run('delete objects', 0, (abortSignal) => this.#client.send(single, { abortSignal }))
-    }
   }
 
   #run<T>(what: string, bytes: number, work: (signal: AbortSignal) => Promise<T>, limits = this.#limits): Promise<T> {
