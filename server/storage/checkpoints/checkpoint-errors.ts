@@ -40,7 +40,7 @@ export function checkSize(
 
 export function contentDamaged(): AppError {
   const message =
-    'A stored file of this session is damaged; restore the data folder from a backup, or continue without that file.'
+    'A stored file of this session is damaged; restore the data folder or the bucket from a copy, or continue without that file.'
   return new AppError('internal', 'checkpoint_damaged', message)
 }
 

@@ -1,12 +1,14 @@
 /**
  * An S3 service in memory, over HTTP, that can misbehave: tests of the real client need no real service. It knows what our client
- * sends and nothing else, checks no signatures, and takes any bucket.
+ * sends and nothing else, checks no signatures, and takes any bucket. With `onward`, it passes requests on to a real service instead,
+ * so that this one misbehaves in the same ways.
  */
 import { createHash, randomUUID } from 'node:crypto'
 import {
   createServer,
   type IncomingMessage,
   type OutgoingHttpHeaders,
+  request as openRequest,
   type Server,
   type ServerResponse
 } from 'node:http'
@@ -51,6 +53,12 @@ export class FakeObjectService {
   /** The service's clock minus ours. */
   skewMs = 0
   readonly #server: Server = createServer((request, response) => void this.#answer(request, response))
+  /** The address of a real service. */
+  readonly #onward: string | undefined
+
+  constructor(onward?: string) {
+    this.#onward = onward
+  }
 
   async start(): Promise<this> {
     await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve))
@@ -91,12 +99,15 @@ export class FakeObjectService {
     if (fault === 'slow') await new Promise((resolve) => setTimeout(resolve, SLOW_MS))
     if (fault === 'silent') return
     const refusal = fault && REFUSALS[fault]
-    const answer = refusal ?? (fault === 'cut' ? undefined : this.#perform(asked, request, body))
+    const perform = () => (this.#onward ? passOn(this.#onward, request, body) : this.#perform(asked, request, body))
+    const answer = refusal ?? (fault === 'cut' ? undefined : await perform())
     if (!answer || fault === 'lost') {
       request.socket.destroy()
       return
     }
     const headers = { date: new Date(this.#now).toUTCString(), ...answer.headers }
+    // The answer to HEAD has a length and no content.
+    if (asked.method === 'HEAD') return void response.writeHead(answer.status, headers).end()
     if (fault !== 'stalled') return void response.writeHead(answer.status, headers).end(answer.body)
     const whole = Buffer.from(answer.body ?? '')
     response.writeHead(answer.status, { ...headers, 'content-length': whole.length + 1 })
@@ -184,6 +195,22 @@ export class FakeObjectService {
     const xml = `<IsTruncated>false</IsTruncated>${rows.join('')}`
     return { status: 200, body: `<ListMultipartUploadsResult>${xml}</ListMultipartUploadsResult>` }
   }
+}
+
+/** With its path and all headers as they are, because they are signed. */
+function passOn(onward: string, { method, url, headers }: IncomingMessage, body: Buffer): Promise<Answer | undefined> {
+  const { promise, resolve } = Promise.withResolvers<Answer | undefined>()
+  const { hostname: host, port } = new URL(onward)
+  // Our server has answered this one.
+  const { expect: _, ...sent } = headers
+  const request = openRequest({ host, port, method, path: url, headers: sent }, (reply) => {
+    const { 'transfer-encoding': _chunked, connection: _kept, ...rest } = reply.headers
+    const answered = (content: Buffer) => resolve({ status: reply.statusCode ?? 502, headers: rest, body: content })
+    collect(reply).then(answered, () => resolve(undefined))
+  })
+  request.on('error', () => resolve(undefined))
+  request.end(body)
+  return promise
 }
 
 function failed(status: number, code: string): Answer {
