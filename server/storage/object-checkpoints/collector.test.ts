@@ -4,11 +4,12 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { silentLogger } from '../../lib/logger.ts'
 import type { CheckpointStore } from '../checkpoint-store.ts'
 import { files as filesOf, put } from '../checkpoints/checkpoint-files.fixture.ts'
-import { contentOf } from '../objects/object-store.ts'
+import { contentOf, type ObjectStore } from '../objects/object-store.ts'
 import { claimBucket } from './claim-bucket.ts'
 import { Collector, type CollectorDeps } from './collector.ts'
 import { ObjectCache } from './object-cache.ts'
 import { ObjectFixture } from './object-checkpoints.fixture.ts'
+import { sessionFolder } from './object-names.ts'
 
 const DAY_MS = 86_400_000
 
@@ -132,6 +133,31 @@ it('keeps everything of a session whose manifest can not be read', async () => {
     await collector().round()
   }
   expect(left()).toBe(before)
+})
+
+// Seen to fail: the time grew with the square of their number, to minutes.
+it('deals with a session that has very many objects', async () => {
+  const many = 60_000
+  const folder = sessionFolder(fixture.prefix, 's')
+  const keys = new Set<string>()
+  for (let n = 0; n < many; n++) keys.add(`${folder}${String(n).padStart(64, '0')}.1.0123456789abcdef.pack`)
+  const list = async (_prefix: string, from = '0') => {
+    const at = Number(from)
+    const found = [...keys].slice(at, at + 1000).map((key) => ({ key, bytes: 1, modifiedAt: 0 }))
+    return { found, now: Date.now(), ...(at + 1000 < keys.size && { next: String(at + 1000) }) }
+  }
+  const { objects } = fixture
+  const remove = async (gone: readonly string[]) => gone.forEach((key) => void keys.delete(key))
+  const held = {
+    ...{ list, remove, listUploads: async () => ({ found: [], now: 0 }) },
+    read: objects.read.bind(objects),
+    put: objects.put.bind(objects)
+  }
+  const round = () => new Collector({ ...parts(), objects: { ...objects, ...held } as ObjectStore }).round()
+  expect(await round()).toEqual({ unnamed: many, deleted: 0 })
+  pass(1.1 * DAY_MS)
+  expect(await round()).toEqual({ unnamed: many, deleted: many })
+  expect(keys.size).toBe(0)
 })
 
 it('works one at a time, and ends uploads that nobody completes', async () => {

@@ -6,7 +6,7 @@ import { isRecord } from '../../lib/is-record.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { FileHeads } from '../file-heads.ts'
 import { type KeyValueStore, takeTurn } from '../key-value-store.ts'
-import { contentOf, type ObjectStore, type StoredObject } from '../objects/object-store.ts'
+import { contentOf, type ObjectStore } from '../objects/object-store.ts'
 import type { SessionStore } from '../session-store.ts'
 import { readMarker } from './claim-bucket.ts'
 import type { ObjectCache } from './object-cache.ts'
@@ -59,14 +59,14 @@ export class Collector {
     const unnamed = await this.#findUnnamed()
     const due = unnamed.filter((key) => now - (known.get(key) ?? now) >= DAY_MS)
     // The store may have been emptied while we were looking.
-    const deleted = (await this.#isOurStore()) ? await this.#remove(due) : []
+    const deleted = new Set((await this.#isOurStore()) ? await this.#remove(due) : [])
     for (const key of deleted) known.delete(key)
     await this.#writeNotes(
-      new Map(unnamed.filter((key) => !deleted.includes(key)).map((key) => [key, known.get(key) ?? now]))
+      new Map(unnamed.filter((key) => !deleted.has(key)).map((key) => [key, known.get(key) ?? now]))
     )
     await this.#endUploads()
-    if (deleted.length > 0) logger.info({ objects: deleted.length }, 'Objects that nothing names were deleted.')
-    return { unnamed: unnamed.length, deleted: deleted.length }
+    if (deleted.size > 0) logger.info({ objects: deleted.size }, 'Objects that nothing names were deleted.')
+    return { unnamed: unnamed.length, deleted: deleted.size }
   }
 
   async #isOurStore(): Promise<boolean> {
@@ -75,33 +75,43 @@ export class Collector {
     return marker?.id === (await sessions.deploymentId()) && marker.origin === (await sessions.origin()).id
   }
 
-  /** Objects older than a day that no session names. They are listed before the heads are read: new ones are younger. */
+  /** Objects older than a day that no session names. What a head begins to name meanwhile is younger. */
   async #findUnnamed(): Promise<string[]> {
-    const { objects, prefix, heads } = this.#deps
-    const folders = new Map<string, StoredObject[]>()
+    const { prefix, heads } = this.#deps
+    const byFolder = new Map<string, string>()
+    for (const [sessionId, head] of await heads.list()) byFolder.set(sessionFolder(prefix, sessionId), head)
+    const alive = await this.#livingFolders()
+    const unnamed: string[] = []
+    for await (const { folder, names } of this.#oldObjects()) {
+      const named = await this.#namesOf(folder, byFolder.get(folder))
+      const isKept = (name: string) => {
+        return named === 'all' || (name.endsWith('.content') ? alive.has(folder) : named.has(name))
+      }
+      for (const name of names) if (!isKept(name)) unnamed.push(folder + name)
+      if (unnamed.length >= MAX_SUSPECTS) break
+    }
+    return unnamed
+  }
+
+  /** By folder: the service lists keys in their order, so only one folder is in memory at a time. */
+  async *#oldObjects(): AsyncIterable<{ folder: string; names: string[] }> {
+    const { objects, prefix } = this.#deps
+    let inside: { folder: string; names: string[] } = { folder: '', names: [] }
     for (let from: string | undefined; ; ) {
       const { found, next, now } = await objects.list(`${prefix}sessions/`, from)
       for (const object of found) {
         const place = parseKey(prefix, object.key)
         if (!place || now - object.modifiedAt < DAY_MS) continue
-        folders.set(place.folder, [...(folders.get(place.folder) ?? []), object])
+        if (place.folder !== inside.folder) {
+          if (inside.names.length > 0) yield inside
+          inside = { folder: place.folder, names: [] }
+        }
+        inside.names.push(place.name)
       }
       from = next
       if (from === undefined) break
     }
-    const byFolder = new Map<string, string>()
-    for (const [sessionId, head] of await heads.list()) byFolder.set(sessionFolder(prefix, sessionId), head)
-    const alive = await this.#livingFolders()
-    const unnamed: string[] = []
-    for (const [folder, inside] of folders) {
-      if (unnamed.length >= MAX_SUSPECTS) break
-      const named = await this.#namesOf(folder, byFolder.get(folder))
-      const isKept = ({ key }: StoredObject) => {
-        return named === 'all' || (key.endsWith('.content') ? alive.has(folder) : named.has(key.slice(folder.length)))
-      }
-      unnamed.push(...inside.filter((object) => !isKept(object)).map(({ key }) => key))
-    }
-    return unnamed
+    if (inside.names.length > 0) yield inside
   }
 
   /** Folders of sessions that still exist: their conversations may name content. */
