@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
+import { FakeObjectService } from '../../server/storage/objects/fake-object-service.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const main = resolve(import.meta.dirname, '../../server/main.ts')
@@ -50,6 +51,33 @@ describe('commands of someone who uses the gateway alone', { timeout: 60_000 }, 
     const { run } = gatewayUser({})
     const { out } = await run(['doctor'], { LLM_MODEL: 'claude-typo', LLM_PROVIDER: '' })
     expect(out).toMatch(/^warn {2}models +.*the default is demo\/demo. LLM_MODEL is "claude-typo", but no key is set$/m)
+  })
+
+  // Seen to fail: a key that could only read was fine, and so was a bucket of another installation.
+  it('doctor tries all that an instance does in the bucket, and says whose files are there', async () => {
+    const service = await new FakeObjectService().start()
+    const keys = { AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 's' }
+    const bucket = { CHECKPOINT_STORE: 's3://team/p', S3_ENDPOINT: service.endpoint, ...keys }
+    try {
+      const { run, cwd } = gatewayUser({})
+      const said = async () => /^(\S+) +bucket +(.*)$/m.exec((await run(['doctor'], bucket)).out)?.slice(1)
+      expect(await said()).toEqual(['ok', 's3://team/p, no files yet'])
+      expect(service.keys()).toEqual([])
+      for (const [method, words] of [
+        ['PUT', 'refused to store an object'],
+        ['DELETE', 'refused to delete objects']
+      ] as const) {
+        service.fault = (request) => (request.method === method ? 'forbidden' : undefined)
+        expect(await said()).toEqual(['FAILS', expect.stringContaining(words)])
+      }
+      service.fault = () => undefined
+      const marker = Buffer.from(JSON.stringify({ v: 1, id: 'another', origin: 'o' }))
+      service.objects.set('p/deployment.json', { bytes: marker, modifiedAt: Date.now() })
+      mkdirSync(join(cwd, 'data'))
+      expect(await said()).toEqual(['FAILS', expect.stringContaining('files of another session store')])
+    } finally {
+      await service.stop()
+    }
   })
 
   it('servers and audit say which file and folder they take, unless these were named', async () => {

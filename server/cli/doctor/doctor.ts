@@ -5,7 +5,6 @@ import { resolve } from 'node:path'
 import { terminalText } from '../../../contract/hidden-characters.ts'
 import { openModels } from '../../app/app-models.ts'
 import { openEngine } from '../../app/engine/open-engine.ts'
-import { openBucket } from '../../app/open-checkpoints.ts'
 import { findWrongFolder, openStore } from '../../app/open-store.ts'
 import { loadRegistry } from '../../catalog/registry.ts'
 import type { Settings } from '../../config/settings.ts'
@@ -21,6 +20,7 @@ import type { KubernetesEngine } from '../../sandbox/kubernetes/kubernetes-engin
 import type { SandboxEngine } from '../../sandbox/port.ts'
 import { probeFolder, probeStore } from '../../storage/write-probe.ts'
 import type { Command } from '../command.ts'
+import { describeBucket } from './doctor-bucket.ts'
 import { describeCredentials } from './doctor-credentials.ts'
 import { describeDataDir } from './doctor-data.ts'
 import { checkCluster } from './doctor-kubernetes.ts'
@@ -87,8 +87,8 @@ export const doctorCommand: Command = {
     if (!isCluster(engine)) await check('network', async () => describeNetwork(settings))
     await check('children', () => describeChildren(settings))
     await check('data', async () => describeDataDir(resolve(settings.DATA_DIR)))
-    await check('store', () => describeStore(settings))
-    if (settings.CHECKPOINT_STORE) await check('bucket', () => describeBucket(settings))
+    const hasStore = await check('store', () => describeStore(settings))
+    if (settings.CHECKPOINT_STORE) await check('bucket', () => describeBucket(settings, hasStore))
     if (!isGatewayOnly(settings)) await check('port', () => describePort(settings))
     if (existsSync(resolve(settings.DATA_DIR)))
       await check('disk', () => probeFolder(resolve(settings.DATA_DIR), settings.MIN_FREE_MB))
@@ -192,22 +192,6 @@ async function describeStore(settings: Settings): Promise<Found> {
     return risks.length > 0 ? { warn: [`${found}.`, ...risks].join(' ') } : found
   } finally {
     await store.close()
-  }
-}
-
-async function describeBucket(settings: Settings): Promise<Found> {
-  const bucket = await openBucket(settings, createLogger('silent'))
-  if (!bucket) return 'none'
-  try {
-    await bucket.objects.probe()
-    const id = await bucket.deploymentId()
-    const found = `${settings.CHECKPOINT_STORE}, ${id === undefined ? 'no files yet' : `files of deployment ${id}`}`
-    const isApart = settings.REDIS_URL !== undefined && settings.SECRETS_KEY === undefined
-    return isApart
-      ? { warn: `${found}. Logins to MCP servers stay on this machine: set SECRETS_KEY to share them.` }
-      : found
-  } finally {
-    bucket.objects.close()
   }
 }
 

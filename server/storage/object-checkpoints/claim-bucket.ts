@@ -42,6 +42,18 @@ export async function claimBucket(
   if (known?.id !== mine.id || known.origin !== mine.origin) throw wrongBucket()
 }
 
+/** Throws `wrong_bucket` if there are files of another session store. Changes nothing. */
+export async function checkBucketOwner(
+  objects: Pick<ObjectStore, 'read'>,
+  prefix: string,
+  sessions: Pick<SessionStore, 'deploymentId' | 'origin'>
+): Promise<void> {
+  const known = await readMarker(objects, prefix)
+  if (!known) return
+  const isMine = known.id === (await sessions.deploymentId()) && known.origin === (await sessions.origin()).id
+  if (!isMine) throw wrongBucket()
+}
+
 function wrongBucket(): AppError {
   const message =
     'CHECKPOINT_STORE has files of another session store, or this one was emptied. Set CHECKPOINT_STORE to another prefix, or REDIS_URL and DEPLOYMENT to the ones that belong to it. If the session store was emptied, start once with "serve --accept-data-dir": the files of the sessions that are gone are deleted after two days.'

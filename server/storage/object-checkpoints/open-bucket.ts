@@ -5,7 +5,7 @@ import type { CheckpointStore } from '../checkpoint-store.ts'
 import type { ObjectStore } from '../objects/object-store.ts'
 import { S3ObjectStore, type S3Options } from '../objects/s3-object-store.ts'
 import type { Store } from '../store.ts'
-import { claimBucket, readMarker } from './claim-bucket.ts'
+import { checkBucketOwner, claimBucket, readMarker } from './claim-bucket.ts'
 import { Collector, type CollectorDeps } from './collector.ts'
 import { ObjectCache } from './object-cache.ts'
 import type { ObjectDeps } from './object-checkpoint.ts'
@@ -43,6 +43,11 @@ export class Bucket {
   /** Throws `wrong_bucket` if these files belong to another store, unless the operator has confirmed that they are ours. */
   claim({ sessions }: Pick<Store, 'sessions'>, isAccepted: boolean): Promise<void> {
     return claimBucket(this.objects, this.prefix, sessions, isAccepted)
+  }
+
+  /** Throws `wrong_bucket` if these files belong to another store. */
+  checkOwner({ sessions }: Pick<Store, 'sessions'>): Promise<void> {
+    return checkBucketOwner(this.objects, this.prefix, sessions)
   }
 
   /** The hashes of the contents that the conversation of a session names. */
