@@ -43,7 +43,7 @@ export function checkpointsAt({ cacheDir, endpoint, prefix }: Place, { heads, se
   return openObjectCheckpoints({ objects, prefix, cache, heads, sessions, logger, maxBytes: 256 * MB, history })
 }
 
-export async function change(place: Place, from: number, to: number, stored: (n: number) => void): Promise<void> {
+async function change(place: Place, from: number, to: number, stored: (n: number) => void): Promise<void> {
   const store = await openEmbeddedStore({ dataDir: place.dataDir, logger: silentLogger })
   const taken = await store.sessions.acquire(place.sessionId, randomUUID(), 60_000)
   if (!taken.granted) throw new Error('held')
