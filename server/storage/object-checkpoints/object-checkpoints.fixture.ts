@@ -14,23 +14,31 @@ import { openObjectCheckpoints } from './open-object-checkpoints.ts'
 
 const MB = 1024 * 1024
 
+interface FixtureOptions {
+  isReal?: boolean
+  onward?: string | undefined
+}
+
 export class ObjectFixture {
   readonly dir = temporaryFolder()
-  readonly service = new FakeObjectService()
+  readonly service: FakeObjectService
   readonly prefix = `test-${randomUUID()}/`
   objects: ObjectStore
   readonly store: Store
   readonly #isReal: boolean
 
-  private constructor(store: Store, isReal: boolean) {
+  private constructor(store: Store, isReal: boolean, service: FakeObjectService) {
     this.store = store
     this.#isReal = isReal
+    this.service = service
     this.objects = openTestObjects({})
   }
 
-  static async open({ isReal = false } = {}): Promise<ObjectFixture> {
+  /** With `onward`, faults can be put before the real service at this address. */
+  static async open({ isReal = false, onward }: FixtureOptions = {}): Promise<ObjectFixture> {
     const dataDir = temporaryFolder()
-    const fixture = new ObjectFixture(await openEmbeddedStore({ dataDir, logger: silentLogger }), isReal)
+    const store = await openEmbeddedStore({ dataDir, logger: silentLogger })
+    const fixture = new ObjectFixture(store, isReal, new FakeObjectService(onward))
     if (!isReal) {
       await fixture.service.start()
       fixture.objects = openTestObjects({ endpoint: fixture.service.endpoint })

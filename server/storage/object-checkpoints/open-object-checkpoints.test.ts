@@ -11,7 +11,7 @@ import { whyNoRealService } from '../objects/fake-object-store.ts'
 import { ObjectFixture } from './object-checkpoints.fixture.ts'
 
 const MB = 1024 * 1024
-const FAULTS = ['lost', 'cut', 'busy', 'skewed', 'forbidden'] as const
+const FAULTS = ['lost', 'cut', 'busy', 'slow', 'skewed', 'forbidden'] as const
 
 async function underTest(isReal: boolean) {
   const fixture = await ObjectFixture.open({ isReal })
@@ -105,25 +105,6 @@ describe('files in an object store', () => {
     await expect(filesOf(two)).rejects.toMatchObject({ kind: 'internal', code: 'checkpoint_damaged' })
   })
 
-  it('does not let a former owner open newer files as its own', async () => {
-    const old = await fixture.takeOver('s')
-    await put(await store.open('s', old), { a: '1' })
-    await put(await owner(), { a: '2' })
-    await expect(store.open('s', old)).rejects.toMatchObject({ code: 'lease_lost' })
-  })
-
-  it('fails with a sentence while the service is away, then continues', async () => {
-    const one = await owner()
-    await put(one, { a: '1' })
-    fixture.service.fault = () => 'forbidden'
-    await expect(put(one, { a: '2' })).rejects.toMatchObject({ kind: 'unavailable', code: 'checkpoint_failed' })
-    expect(await filesOf(one)).toEqual({ a: '1' })
-    let isAway = 4
-    fixture.service.fault = () => (isAway-- > 0 ? 'busy' : undefined)
-    await put(one, { a: '3', b: '4' })
-    expect(await filesOf(await owner(fixture.instance()))).toEqual({ a: '3', b: '4' })
-  })
-
   // Checked: if the state does not follow a change that counts, the last commit names a pack that the head before did not name.
   it('loses nothing when the session store does not answer', async () => {
     const one = await owner()
@@ -145,6 +126,67 @@ describe('files in an object store', () => {
     await put(one, { b: '3' })
     expect(await filesOf(await owner(fixture.instance()))).toEqual({ a: '2', b: '3' })
   })
+})
+
+/** The real one is behind a service of ours, which passes requests on and misbehaves. */
+const SERVICES = [
+  { name: 'in memory', onward: undefined },
+  ...(whyNoRealService ? [] : [{ name: 'real', onward: process.env.TEST_S3_ENDPOINT }])
+]
+
+describe.each(SERVICES)('files on a service that misbehaves, $name', ({ onward }) => {
+  let fixture: ObjectFixture
+  let store: CheckpointStore
+  beforeEach(async () => {
+    fixture = await ObjectFixture.open({ onward })
+    store = fixture.instance()
+  })
+  afterEach(() => fixture.dispose())
+
+  const owner = async (on = store) => on.open('s', await fixture.takeOver('s'))
+
+  it('does not let a former owner open newer files as its own', async () => {
+    const old = await fixture.takeOver('s')
+    await put(await store.open('s', old), { a: '1' })
+    await put(await owner(), { a: '2' })
+    await expect(store.open('s', old)).rejects.toMatchObject({ code: 'lease_lost' })
+  })
+
+  it('lets a former owner that wakes up within a commit change, read and delete nothing of the next one', async () => {
+    const old = await owner()
+    const oldEpoch = (await fixture.store.sessions.get('s'))?.epoch ?? 0
+    await put(old, { a: '1', b: 'kept' })
+    const { swap } = fixture.store.heads
+    let next = old
+    fixture.store.heads.swap = async (id, change) => {
+      fixture.store.heads.swap = swap
+      next = await owner(fixture.instance())
+      await put(next, { a: '2', c: 'new' })
+      return swap(id, change)
+    }
+    fixture.service.requests.length = 0
+    await expect(put(old, { a: 'stale' }, ['b'])).rejects.toMatchObject({ code: 'lease_lost' })
+    await expect(put(old, { a: 'again' })).rejects.toMatchObject({ code: 'lease_lost' })
+    await expect(store.open('s', oldEpoch)).rejects.toMatchObject({ code: 'lease_lost' })
+    expect(await filesOf(old)).toEqual({ a: '1', b: 'kept' })
+    await old.close()
+    expect(fixture.service.requests.filter(({ method }) => method === 'DELETE')).toEqual([])
+    await put(next, { d: 'more' })
+    const expected = { a: '2', b: 'kept', c: 'new', d: 'more' }
+    expect(await filesOf(await owner(fixture.instance()))).toEqual(expected)
+  })
+
+  it('fails with a sentence while the service is away, then continues', async () => {
+    const one = await owner()
+    await put(one, { a: '1' })
+    fixture.service.fault = () => 'forbidden'
+    await expect(put(one, { a: '2' })).rejects.toMatchObject({ kind: 'unavailable', code: 'checkpoint_failed' })
+    expect(await filesOf(one)).toEqual({ a: '1' })
+    let isAway = 4
+    fixture.service.fault = () => (isAway-- > 0 ? 'busy' : undefined)
+    await put(one, { a: '3', b: '4' })
+    expect(await filesOf(await owner(fixture.instance()))).toEqual({ a: '3', b: '4' })
+  })
 
   it('loses nothing that was acknowledged under random faults', async () => {
     const faults = fc.array(fc.constantFrom<Fault | undefined>(...FAULTS, undefined, undefined), {
@@ -160,9 +202,11 @@ describe('files in an object store', () => {
           const checkpoint = await open().catch(() => undefined)
           if (!checkpoint) continue
           const name = `f${i % 4}`
-          await put(checkpoint, { [name]: `${i}` }).then(
+          // One of them in parts.
+          const text = `${i}`.repeat(i === 2 ? 9 * MB : 1)
+          await put(checkpoint, { [name]: text }).then(
             () => {
-              acknowledged[name] = `${i}`
+              acknowledged[name] = text
             },
             () => {}
           )
