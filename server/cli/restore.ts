@@ -36,6 +36,11 @@ export const restoreCommand: Command = {
     checkKind(store, settings)
     await restoreTo(dataDir, settings, dir, files)
     say(`Restored the backup of ${madeAt} to ${dataDir}.`)
+    if (settings.CHECKPOINT_STORE) {
+      say(
+        `The files of sessions are in ${settings.CHECKPOINT_STORE}. If the installation that was backed up does not run any more, start one instance once with: serve --accept-data-dir`
+      )
+    }
     const logins = files.filter(({ path }) => path.startsWith('logins/')).length
     if (logins > 0) say(`It contains ${plural(logins, 'OAuth login')}: servers are used with them from now on.`)
     if (files.some(({ path }) => path === 'grants.json')) {

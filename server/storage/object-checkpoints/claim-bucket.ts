@@ -56,6 +56,6 @@ export async function checkBucketOwner(
 
 function wrongBucket(): AppError {
   const message =
-    'CHECKPOINT_STORE has files of another session store, or this one was emptied. Set CHECKPOINT_STORE to another prefix, or REDIS_URL and DEPLOYMENT to the ones that belong to it. If the session store was emptied, start once with "serve --accept-data-dir": the files of the sessions that are gone are deleted after two days.'
+    'CHECKPOINT_STORE has files of another session store, or this one was emptied. Set CHECKPOINT_STORE to another prefix, or REDIS_URL and DEPLOYMENT to the ones that belong to it. If the session store was emptied or restored from a backup, start once with "serve --accept-data-dir": the files of sessions that it does not have are deleted after two days.'
   return new AppError('conflict', 'wrong_bucket', message)
 }

@@ -46,7 +46,7 @@ export async function retried<T>({ what, bytes, limits, nextStep, attempt }: Ret
 }
 
 function unavailable(what: string, error: unknown): AppError {
-  const message = `The object store did not ${what} in time (${reasonOf(error)}); it is tried again with the next change.`
+  const message = `The object store did not ${what} in time (${reasonOf(error)}); check that S3_ENDPOINT can be reached from this machine.`
   return new AppError('unavailable', 'objects_unavailable', message, { cause: error })
 }
 
