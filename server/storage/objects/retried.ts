@@ -12,6 +12,7 @@ export const DEFAULT_LIMITS: RequestLimits = { attemptMs: 10_000, totalMs: 20_00
 
 /** A slow line still has time for its content. */
 const BYTES_PER_MS = 256
+const NO_ANSWER = new Error('no answer')
 const BACKOFF = { firstMs: 50, maxMs: 2000 }
 
 /** How a failed attempt is treated. `skewed` is tried again at once the first time: the client has corrected its clock meanwhile. */
@@ -39,7 +40,7 @@ export async function retried<T>({ what, bytes, limits, nextStep, attempt }: Ret
       const decision = signal.aborted ? 'retry' : nextStep(error)
       if (decision === 'final') throw refused(what, error)
       const waitMs = decision === 'skewed' && tries === 1 ? 0 : backoffMs(tries, BACKOFF)
-      if (performance.now() + waitMs >= until) throw unavailable(what, error)
+      if (performance.now() + waitMs >= until) throw unavailable(what, signal.aborted ? NO_ANSWER : error)
       await delay(waitMs)
     }
   }

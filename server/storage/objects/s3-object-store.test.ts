@@ -158,6 +158,7 @@ describe('a service in memory that misbehaves', () => {
     const sent = Array.from({ length: 40 }, (_, i) => hasty.put(`many-${i}`, contentOf(Buffer.from('1'))))
     const codes = (await Promise.allSettled(sent)).map((each) => each.status === 'rejected' && each.reason.code)
     expect(new Set(codes)).toEqual(new Set(['objects_unavailable']))
+    await expect(hasty.read('a', 0, 1)).rejects.toThrow('in time (no answer)')
     expect(new Set(service.requests.map(({ key }) => key)).size).toBeLessThan(16)
     service.fault = () => undefined
     await hasty.put('later', contentOf(Buffer.from('1')))
