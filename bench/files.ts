@@ -8,7 +8,7 @@ import type { CheckpointStore } from '../server/storage/checkpoint-store.ts'
 import { CheckpointFixture, put } from '../server/storage/checkpoints/checkpoint-files.fixture.ts'
 import { ObjectFixture } from '../server/storage/object-checkpoints/object-checkpoints.fixture.ts'
 import { sessionFolder } from '../server/storage/object-checkpoints/object-names.ts'
-import { whyNoRealService } from '../server/storage/objects/fake-object-store.ts'
+import { hasRealService } from '../server/storage/objects/fake-object-store.ts'
 import { quantile, round } from './statistics.ts'
 
 const MB = 1024 * 1024
@@ -27,7 +27,7 @@ export async function fileFigures(): Promise<object> {
   const folder = new CheckpointFixture()
   let epoch = 0
   const inFolder = { instance: () => folder.storeOf(512 * MB), takeOver: async () => ++epoch, requests: () => 0 }
-  const fixture = await ObjectFixture.open({ isReal: whyNoRealService === undefined })
+  const fixture = await ObjectFixture.open({ isReal: hasRealService })
   let requests = 0
   fixture.objects = observed(fixture.objects, () => {
     requests++
@@ -37,7 +37,7 @@ export async function fileFigures(): Promise<object> {
     takeOver: (id) => fixture.takeOver(id),
     requests: () => requests
   }
-  const service = whyNoRealService === undefined ? 'the service of TEST_S3_ENDPOINT' : 'in this process'
+  const service = hasRealService ? 'the service of TEST_S3_ENDPOINT' : 'in this process'
   const figures = { service, folder: await figuresOf(inFolder), bucket: await figuresOf(inBucket) }
   const all = await sizeOf(fixture)
   const named = await fixture.instance().bytes(['turns'])

@@ -69,6 +69,9 @@ start_redis() {
 "$node" "$root/scripts/build.ts"
 "$root/scripts/setup.sh" --tests
 if [ -z "${TEST_REDIS_URL:-}" ]; then start_redis; fi
+if [ -z "${TEST_S3_ENDPOINT:-}" ]; then
+  echo 'Tests of the object store use a service in memory. For a real one, set TEST_S3_ENDPOINT, TEST_S3_BUCKET, TEST_S3_ACCESS_KEY_ID and TEST_S3_SECRET_ACCESS_KEY.' >&2
+fi
 
 status=0
 "$@" <&0 &

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { FakeObjectService } from '../../server/storage/objects/fake-object-service.ts'
-import { TEST_CREDENTIALS, whyNoRealService } from '../../server/storage/objects/fake-object-store.ts'
+import { hasRealService, TEST_CREDENTIALS } from '../../server/storage/objects/fake-object-store.ts'
 import { freePort } from './free-port.ts'
 
 export interface TestBucket {
@@ -15,8 +15,7 @@ export interface TestBucket {
 }
 
 export async function openTestBucket(): Promise<TestBucket> {
-  const own = whyNoRealService === undefined ? undefined : await new FakeObjectService().start()
-  if (whyNoRealService !== undefined) process.stderr.write(`${whyNoRealService}\n`)
+  const own = hasRealService ? undefined : await new FakeObjectService().start()
   const { TEST_S3_ENDPOINT = '', TEST_S3_BUCKET: bucket = 'tests' } = process.env
   const target = new URL(own?.endpoint ?? TEST_S3_ENDPOINT)
   const port = await freePort()

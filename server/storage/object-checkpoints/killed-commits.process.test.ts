@@ -8,7 +8,7 @@ import { silentLogger } from '../../lib/logger.ts'
 import { filesOf } from '../checkpoint-store.contract.ts'
 import { openEmbeddedStore } from '../embedded/open-embedded-store.ts'
 import { FakeObjectService } from '../objects/fake-object-service.ts'
-import { whyNoRealService } from '../objects/fake-object-store.ts'
+import { hasRealService } from '../objects/fake-object-store.ts'
 import { CHANGES, checkpointsAt, filesAfter, type Place, prepare } from './killed-commits.fixture.ts'
 
 interface Life {
@@ -61,7 +61,7 @@ async function foundAfter(place: Place): Promise<Record<string, string>[]> {
 // Checked: if the head is changed before the upload, the next owner can't read what the head names.
 const places = {
   'in memory': undefined,
-  ...(whyNoRealService ? {} : { 'of a real service': process.env.TEST_S3_ENDPOINT })
+  ...(hasRealService ? { 'of a real service': process.env.TEST_S3_ENDPOINT } : {})
 }
 it.each(Object.entries(places))(
   'a process that is killed at any request to a bucket %s loses no stored change',
