@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { AppError, messageOf } from '../lib/errors.ts'
 import { makeFolder } from '../lib/files/make-folder.ts'
 import type { KeyValueStore } from './key-value-store.ts'
-import { contentOf, type ObjectStore } from './objects/object-store.ts'
 
 const MB = 1024 * 1024
 /** Larger than a page of any file system or database: a write that fits into allocated space proves nothing. */
@@ -29,29 +28,10 @@ export async function probeFolder(folder: string, minFreeMb: number): Promise<st
   throw new AppError('unavailable', 'disk_almost_full', message)
 }
 
-/** Does once in the bucket what an instance does there: writes, reads, lists and deletes. */
-export async function probeObjects(objects: ObjectStore, prefix: string): Promise<void> {
-  const key = `${prefix}write-probe-${randomUUID()}`
-  const written = Buffer.alloc(PROBE_BYTES, 1)
-  await objects.put(key, contentOf(written))
-  try {
-    const found = await objects.read(key, 0, PROBE_BYTES)
-    if (!found?.bytes.equals(written)) throw lostWrite('The bucket')
-    await objects.list(key)
-    await objects.listUploads(key)
-  } finally {
-    await objects.remove([key])
-  }
-}
-
 /** Writes a real value to the store and reads it back. */
 export async function probeStore(keyValues: KeyValueStore): Promise<void> {
   const value = randomUUID().padEnd(PROBE_BYTES, '.')
   await keyValues.set('write-probe', 'probe', value)
   if (typeof (await keyValues.get('write-probe', 'probe')) === 'string') return
-  throw lostWrite('The store')
-}
-
-function lostWrite(where: string): AppError {
-  return new AppError('unavailable', 'store_lost_write', `${where} accepted a write but did not keep it.`)
+  throw new AppError('unavailable', 'store_lost_write', 'The store accepted a write but did not keep it.')
 }

@@ -6,7 +6,7 @@ import { openStore } from '../../app/open-store.ts'
 import type { Settings } from '../../config/settings.ts'
 import { createLogger } from '../../lib/logger.ts'
 import type { Bucket } from '../../storage/object-checkpoints/open-bucket.ts'
-import { probeObjects } from '../../storage/write-probe.ts'
+import { probeObjects } from '../../storage/objects/probe-objects.ts'
 import type { Found } from './doctor-servers.ts'
 
 /** Without a working store, nothing is said about whose bucket it is. */

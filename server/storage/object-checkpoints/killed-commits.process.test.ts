@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { discard, temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { silentLogger } from '../../lib/logger.ts'
-import { filesOf } from '../checkpoint-store.contract.ts'
+import { files as filesOf } from '../checkpoints/checkpoint-files.fixture.ts'
 import { openEmbeddedStore } from '../embedded/open-embedded-store.ts'
 import { FakeObjectService } from '../objects/fake-object-service.ts'
 import { hasRealService } from '../objects/fake-object-store.ts'
@@ -38,7 +38,7 @@ async function changeUntilKilled(service: FakeObjectService, place: Place, nth: 
   return { acknowledged: last === '' ? -1 : Number(last), wasKilled: signal === 'SIGKILL' }
 }
 
-/** What the next owner finds, on the machine of the dead one and on another. */
+/** Opens the files as the next owner, on the machine of the dead one and on another. */
 async function foundAfter(place: Place): Promise<Record<string, string>[]> {
   const store = await openEmbeddedStore({ dataDir: place.dataDir, logger: silentLogger })
   try {
