@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import type { ToolResult } from '../../../sandbox/port.ts'
 import { FakeConnection } from '../../../sandbox/fake-engine.ts'
+import type { ToolResult } from '../../../sandbox/port.ts'
 import { type FakeSessions, fakeSessions } from '../../sandboxes/fake-sessions.ts'
 import { called, type FakeChat, fakeChat, said } from '../fake-chat.ts'
 
