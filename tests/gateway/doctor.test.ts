@@ -53,7 +53,7 @@ describe('commands of someone who uses the gateway alone', { timeout: 60_000 }, 
     expect(out).toMatch(/^warn {2}models +.*the default is demo\/demo. LLM_MODEL is "claude-typo", but no key is set$/m)
   })
 
-  // Seen to fail: a key that could only read was fine, and so was a bucket of another installation.
+  // A key that can only read is not enough, and the bucket must belong to this installation.
   it('doctor tries all that an instance does in the bucket, and says whose files are there', async () => {
     const service = await new FakeObjectService().start()
     const keys = { AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 's' }

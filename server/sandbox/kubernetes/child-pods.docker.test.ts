@@ -82,7 +82,7 @@ describe('a server in a pod', () => {
     expect(said).toContain(`\n128\n${200 * 2 ** 20}\nend\n`)
   })
 
-  // Checked: if the holder does not end the pod, it runs on for ever.
+  // The holder ends the pod: nobody else would.
   it('ends with its processes when we are gone without a word', async () => {
     await prepare()
     const child = await start('sleep 1000 & echo started; sleep 1001')
@@ -122,7 +122,7 @@ describe('a server in a pod', () => {
 })
 
 describe('the network of a server in a pod', () => {
-  // Checked: without the check, it runs.
+  // The check from inside must stop it before the server runs.
   it('is refused if it leads anywhere by itself, before anything has run', async () => {
     const [docker0] = networkInterfaces().docker0 ?? []
     await prepare({ enforcesPolicies: false, host: docker0?.address ?? '172.17.0.1' })

@@ -151,7 +151,7 @@ describe('a new pod', () => {
   })
 })
 
-// Checked: without the sweep, they stay for ever, with their user ids.
+// Without the sweep, they would stay for ever, with their user ids.
 it('removes what nobody else will: ended pods and pods that have waited for hours, of any deployment', async () => {
   await start()
   addSpares(5)

@@ -24,7 +24,7 @@ async function crashed(holderIdentity: string): Promise<void> {
 }
 
 describe('two instances without Redis', () => {
-  // Checked: without the lease, both create pods.
+  // Without the lease, both would create pods.
   it('do not both create pods, until the first has ended', async () => {
     const [one, two] = [test.engine({ alone: 'one' }), test.engine({ alone: 'two' })]
     await one.ensureImage()
