@@ -179,7 +179,7 @@ function settle(child: ChildProcess, { mapIds, isSplit, guarded }: SettleOptions
       for (const sign of signs.toString('latin1')) onSign(sign)
     } catch (error) {
       failure = error
-      // Without its ids it must not go on. It ends when the line does.
+      // A child without its ids must not go on. It ends as soon as this line is closed.
       line.destroy()
     }
   })

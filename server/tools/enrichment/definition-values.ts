@@ -130,7 +130,7 @@ export class DefinitionValues<T> {
     return this.#options.keyOf?.(id) ?? id
   }
 
-  /** When each row was written. Kept apart, because the values are too large to list for this. */
+  /** The space with the time when each row was written: listing the times must not read the large values. */
   get #ledger(): string {
     return `${this.#options.space}-written`
   }
