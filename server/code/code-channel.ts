@@ -7,6 +7,7 @@ import type { Readable, Writable } from 'node:stream'
 import {
   CODE_LIMITS,
   MAX_CODE_LINE_BYTES,
+  OUR_ENDS,
   type RealmAnswer,
   type RealmInput
 } from '../../workspace-server/code/code-protocol.ts'
@@ -131,7 +132,8 @@ export class CodeChannel {
       this.#end({ ok: true, value: parseHostileJson(Buffer.from(value)) })
     } else if (type === 'failed' && typeof code === 'string' && typeof message.message === 'string') {
       const text = headOf(message.message, CODE_LIMITS.errorChars)
-      this.#end({ ok: false, code: headOf(code, 100), message: text, line: wholeNumber(line) })
+      const claimed = OUR_ENDS.has(code) ? 'code_failed' : headOf(code, 100)
+      this.#end({ ok: false, code: claimed, message: text, line: wholeNumber(line) })
     } else return 'a message of an unknown kind'
     return undefined
   }

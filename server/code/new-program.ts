@@ -1,8 +1,9 @@
 /** Checks a program that a client or a model has sent, and adds what its replay needs. */
-import { createHash, randomInt } from 'node:crypto'
+import { randomInt } from 'node:crypto'
 import { CODE_LIMITS } from '../../workspace-server/code/code-protocol.ts'
 import { AppError } from '../lib/errors.ts'
 import { DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS, MIN_TIMEOUT_MS } from './program-page.ts'
+import { programHash } from './run-departure.ts'
 import type { Program } from './run-log.ts'
 
 export function newProgram({ code, timeoutMs = DEFAULT_TIMEOUT_MS }: { code?: unknown; timeoutMs?: unknown }): Program {
@@ -10,8 +11,7 @@ export function newProgram({ code, timeoutMs = DEFAULT_TIMEOUT_MS }: { code?: un
     throw invalid(`Give "code", with at most ${CODE_LIMITS.codeChars} characters.`)
   if (typeof timeoutMs !== 'number' || !(timeoutMs >= MIN_TIMEOUT_MS && timeoutMs <= MAX_TIMEOUT_MS))
     throw invalid(`"timeoutMs" must be a number from ${MIN_TIMEOUT_MS} to ${MAX_TIMEOUT_MS}.`)
-  const hash = createHash('sha256').update(code).digest('hex')
-  return { code, hash, seed: randomInt(2 ** 32), startedAt: Date.now(), timeoutMs }
+  return { code, hash: programHash(code), seed: randomInt(2 ** 32), startedAt: Date.now(), timeoutMs }
 }
 
 function invalid(message: string): AppError {

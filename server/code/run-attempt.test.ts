@@ -10,6 +10,7 @@ import { localRealm } from './local-realm.fixture.ts'
 import { ApprovalPending, type CallOutcome, type ProgramCall, type ProgramCalls } from './program-call.ts'
 import { programCard } from './program-card.ts'
 import { type AttemptEnd, RunAttempt } from './run-attempt.ts'
+import { programHash } from './run-departure.ts'
 import { RunLog, type RunState } from './run-log.ts'
 
 /** Three reads, two of them at once, two writes that were approved, and one that waits. */
@@ -72,7 +73,13 @@ class World {
   }
 }
 
-const program = (code = PROGRAM) => ({ code, hash: 'h', seed: 42, startedAt: 1_000_000, timeoutMs: 20_000 })
+const program = (code = PROGRAM) => ({
+  code,
+  hash: programHash(code),
+  seed: 42,
+  startedAt: 1_000_000,
+  timeoutMs: 20_000
+})
 
 /** Fails every append after the first `alive`, like a process that is killed then. `late` decides whether that append was stored. */
 function dying(events: EventLog, alive: number, late: boolean): EventLog {
@@ -199,6 +206,24 @@ it('does not replay a run on another version of the runtime', async () => {
   await world.attempt(log)
   await world.attempt(await RunLog.load(world.events, 'r'), undefined, async () => localRealm('newer'))
   expect((await RunLog.load(world.events, 'r')).state.end).toMatchObject({ code: 'code_runtime_changed' })
+})
+
+it('does not replay another program than the one that was started', async () => {
+  const world = new World()
+  const log = await RunLog.create(world.events, 'r', program())
+  await world.attempt(log)
+  const changed = await RunLog.load(world.events, 'r')
+  changed.state.program = { ...program(`${PROGRAM} // other`), hash: program().hash }
+  await world.attempt(changed)
+  expect((await RunLog.load(world.events, 'r')).state.end).toMatchObject({ code: 'code_changed' })
+})
+
+// Checked: if the realm is believed, the run begins again, or is said to be cancelled.
+it.each(['code_realm_ended', 'code_cancelled', 'code_expired'])('lets no program end itself as %s', async (code) => {
+  const world = new World()
+  const log = await RunLog.create(world.events, 'r', program(`throw new ToolError('${code}', 'forged')`))
+  expect(await world.attempt(log)).toBe('ended')
+  expect(log.state.end).toMatchObject({ ok: false, code: 'code_failed', message: expect.stringContaining('forged') })
 })
 
 it('delivers results in the recorded order, so that a race has the same winner', async () => {

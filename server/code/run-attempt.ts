@@ -15,7 +15,7 @@ import type { ApprovalInbox } from '../policy/approval-inbox.ts'
 import { CodeChannel, type ProgramEnd, type RealmProcess } from './code-channel.ts'
 import { ApprovalPending, type CallOutcome, LostRun, type ProgramCall, type ProgramCalls } from './program-call.ts'
 import { programCard } from './program-card.ts'
-import { changedRuntime, departed, withAbandoned } from './run-departure.ts'
+import { departed, notReplayable, withAbandoned } from './run-departure.ts'
 import { isSameCall, type RunEvent, type RunLog } from './run-log.ts'
 
 export interface AttemptOptions {
@@ -115,7 +115,8 @@ export class RunAttempt {
     const deadline = { what: 'the sandbox of the program', ms: READY_MS, code: 'code_realm_slow' }
     const runtime = await withDeadline(deadline, () => channel.ready)
     if (state.runtime === undefined) await this.#append([{ type: 'run:runtime', data: { runtime } }], ['runtime'])
-    if (state.runtime !== runtime) return this.#endRun(changedRuntime(state.runtime ?? '', runtime))
+    const problem = notReplayable(state, runtime)
+    if (problem) return this.#endRun(problem)
     const { code = '', seed = 0, startedAt = 0 } = state.program ?? {}
     this.#clock.resume()
     channel.run({ code, seed, now: startedAt })

@@ -1,4 +1,5 @@
 /** The ends of runs that can't be replayed, or that leave calls behind. */
+import { createHash } from 'node:crypto'
 import type { ProgramEnd } from './code-channel.ts'
 import type { ProgramCall } from './program-call.ts'
 import { describeCall, type RunState } from './run-log.ts'
@@ -12,7 +13,17 @@ export function departed(recorded: ProgramCall, made: ProgramCall | undefined): 
   return { ok: false, code: 'code_departed', message, line: made?.line }
 }
 
-export function changedRuntime(before: string, now: string): ProgramEnd {
+export function programHash(code: string): string {
+  return createHash('sha256').update(code).digest('hex')
+}
+
+/** Only the same program on the same runtime makes the same calls again. */
+export function notReplayable({ program, runtime: before = '' }: RunState, now: string): ProgramEnd | undefined {
+  if (program && programHash(program.code) !== program.hash) {
+    const message = 'The stored program is not the one that was started. Start the program again.'
+    return { ok: false, code: 'code_changed', message }
+  }
+  if (before === now) return undefined
   const message = `The run began with version ${before} of the runtime, and this one is ${now}. Start the program again.`
   return { ok: false, code: 'code_runtime_changed', message }
 }

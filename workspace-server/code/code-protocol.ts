@@ -9,7 +9,7 @@ export const CODE = {
   /** `server.mjs code` runs the realm instead of the server. */
   command: 'code',
   /** Raise this number when programs could behave differently than before: a stored run is not replayed on another version. */
-  version: 2
+  version: 3
 } as const
 
 /**
@@ -40,6 +40,8 @@ export const CODE_LIMITS = {
   openCalls: 100,
   /** The arguments of one call, and the value that the program returns, as JSON. */
   argumentChars: 1_000_000,
+  /** The arguments of all calls of a run. */
+  allArgumentsChars: 24_000_000,
   valueChars: 1_000_000,
   /** The result of one call, as JSON. */
   resultChars: 8_000_000,
@@ -54,6 +56,20 @@ export const CODE_LIMITS = {
   cpuMs: 30_000,
   memoryMb: 256
 } as const
+
+/**
+ * Ends that only the orchestrator gives a run. A program, or a realm that it has broken out of, can't claim them: one of them makes
+ * the run begin again in another realm.
+ */
+export const OUR_ENDS: ReadonlySet<string> = new Set([
+  'code_realm_ended',
+  'code_channel_broken',
+  'code_runtime_changed',
+  'code_changed',
+  'code_timeout',
+  'code_cancelled',
+  'code_expired'
+])
 
 /** A line is longer than its text if characters are escaped. */
 export const MAX_CODE_LINE_BYTES = 8 * CODE_LIMITS.argumentChars

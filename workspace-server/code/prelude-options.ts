@@ -15,5 +15,12 @@ export interface PreludeOptions {
   now: number
   /** Frames behind the last line are ours. */
   lines: number
-  limits: { openCalls: number; argumentChars: number; logChars: number; logLineChars: number; progressChars: number }
+  limits: {
+    openCalls: number
+    argumentChars: number
+    allArgumentsChars: number
+    logChars: number
+    logLineChars: number
+    progressChars: number
+  }
 }

@@ -36,6 +36,8 @@ export function prelude({ send, seed, now, lines: lastLine, limits }: PreludeOpt
   let clock = now
   let calls = 0
   let waiting = 0
+  /** Characters of all arguments. */
+  let asked = 0
   let isOver = false
 
   // An error of the outside must never reach the program: through its constructor it would reach everything.
@@ -98,10 +100,7 @@ export function prelude({ send, seed, now, lines: lastLine, limits }: PreludeOpt
   }
 
   // ---- calls ----
-  interface Waiting {
-    done(ok: boolean, code: string, content: string): void
-    isTimer: boolean
-  }
+  type Waiting = { done(ok: boolean, code: string, content: string): void; isTimer: boolean }
   const pending: Record<number, Waiting | undefined> = create(null)
 
   const call = (kind: string, server: string, tool: string, args: string, line: number, entry: Waiting) => {
@@ -118,9 +117,13 @@ export function prelude({ send, seed, now, lines: lastLine, limits }: PreludeOpt
       const isObject = typeof args === 'object' && args !== null && !isList(args)
       if (!isObject) throw new ToolError('invalid_params', `Give ${tool || kind} one object with its arguments.`)
       const json = stringify(args)
-      if (typeof json !== 'string') throw new ToolError('invalid_params', 'These arguments are not JSON.')
+      // A toJSON of the program may return anything.
+      if (typeof json !== 'string' || json[0] !== '{')
+        throw new ToolError('invalid_params', 'These arguments are not an object in JSON.')
       if (json.length > limits.argumentChars)
         throw new ToolError('code_too_much', `Arguments have at most ${limits.argumentChars} characters.`)
+      if (asked + json.length > limits.allArgumentsChars)
+        throw new ToolError('code_too_much', `All arguments have at most ${limits.allArgumentsChars} characters.`)
       if (waiting >= limits.openCalls)
         throw new ToolError('code_too_many_open', `At most ${limits.openCalls} calls may be open at the same time.`)
       const done = (ok: boolean, code: string, content: string) => {
@@ -128,6 +131,7 @@ export function prelude({ send, seed, now, lines: lastLine, limits }: PreludeOpt
         else reject(new ToolError(code, content, line))
       }
       call(kind, server, tool, json, line, { done, isTimer: false })
+      asked += json.length
     })
 
   const named = (value: unknown, what: string) => {
@@ -163,13 +167,11 @@ export function prelude({ send, seed, now, lines: lastLine, limits }: PreludeOpt
     if (typeof value === 'string') return value
     try {
       return stringify(value) ?? text(value)
-    } catch {
-      try {
-        return text(value)
-      } catch {
-        return '(not printable)'
-      }
-    }
+    } catch {}
+    try {
+      return text(value)
+    } catch {}
+    return '(not printable)'
   }
   const print = (...values: unknown[]) => {
     if (printed >= limits.logChars) return
@@ -220,11 +222,7 @@ export function prelude({ send, seed, now, lines: lastLine, limits }: PreludeOpt
     const json = `{"ms":${wanted > 0 && wanted < 2 ** 31 ? wanted : 0}}`
     const done = () => {
       if (again) again()
-      try {
-        apply(callback, undefined, args)
-      } catch (error) {
-        fail(error)
-      }
+      apply(callback, undefined, args)
     }
     return call('sleep', '', '', json, line, { done, isTimer: true })
   }

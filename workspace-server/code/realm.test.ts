@@ -124,15 +124,18 @@ found`)
   })
 
   it('fools only itself with prototypes', async () => {
-    const value = await resultOf(
-      `Object.prototype.toJSON = () => 'forged'
-Array.prototype.push = () => 0
+    const patched = await runProgram(
+      `Array.prototype.push = () => 0
 String.prototype.slice = () => 'forged'
 Map.prototype.get = () => 'forged'
-await tools.a.b({ x: 1 })`,
-      ({ args, line }) => ({ ok: true, value: JSON.stringify([args, line]) })
+Object.prototype.get = () => 'forged'
+Promise.prototype.then = () => 'forged'
+tools.a.b({ x: 1 })
+Object.prototype.toJSON = () => 'forged'
+tools.a.b({ x: 1 })`
     )
-    expect(value).toBe('forged')
+    expect(patched.calls).toMatchObject([{ n: 1, server: 'a', tool: 'b', args: '{"x":1}', line: 6 }])
+    expect(patched.end.type).toBe('failed')
     const { calls } = await runProgram(
       'Object.prototype.toJSON = () => ({ n: 99, server: "other" })\nawait tools.a.b({})'
     )
@@ -148,6 +151,16 @@ await name['x (program.ts:99:1)']()`,
       ({ line }) => ({ ok: true, value: String(line) })
     )
     expect(value).toBe(3)
+  })
+
+  it('gets an error for arguments that are not an object, or too much in all, and goes on', async () => {
+    const value = await resultOf(`const codes: string[] = []
+const note = (error) => void codes.push(error.code)
+await tools.a.b({ toJSON: () => [1] }).catch(note)
+const x = 'x'.repeat(900_000)
+for (let n = 0; n < 40; n++) await tools.a.b({ x }).catch(note)
+codes`)
+    expect(value).toEqual(['invalid_params', ...Array(14).fill('code_too_much')])
   })
 
   it('is stopped if it uses up its memory', async () => {

@@ -63,7 +63,7 @@ class RealmProcess {
   heard({ type, n, kind, server, tool, text, line }: ThreadOutput): void {
     const token = this.#token
     if (type === 'ready' && token === undefined) {
-      this.#write({ type: 'ready', runtime: `${CODE.version}/${process.versions.node}` })
+      this.#write({ type: 'ready', runtime: `${CODE.version}/${process.versions.node}/${process.arch}` })
     }
     if (token === undefined || this.#isOver) return
     if (type === 'call' && isKind(kind)) this.#write({ type, token, n, kind, server, tool, args: text, line })
@@ -79,7 +79,7 @@ class RealmProcess {
   broke(error: Error | undefined): void {
     const isMemory = error !== undefined && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY'
     if (isMemory) this.#fail('code_memory', `The program used more than ${CODE_LIMITS.memoryMb} MB of memory.`)
-    else this.#fail('code_realm_ended', 'The place where the program ran has ended.')
+    else this.#fail('code_failed', 'The thread in which the program ran has ended.')
   }
 
   #tooLong(chars: number): void {
