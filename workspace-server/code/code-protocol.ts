@@ -23,6 +23,8 @@ export function realmArguments(server: string = INSIDE.server, readable: string 
     `--allow-fs-read=${readable}`,
     '--disallow-code-generation-from-strings',
     '--experimental-vm-modules',
+    // A program that fills its stack gets errors of Node. Through them it can reach our built-ins, but not change them.
+    '--frozen-intrinsics',
     '--disable-sigusr1',
     '--no-warnings',
     server,

@@ -81,10 +81,13 @@ export function prelude({ send, seed, now, lines: lastLine, limits }: PreludeOpt
   defineProperty(RealmError, 'stackTraceLimit', locked)
   defineProperty(realm, 'Error', { ...locked, value: RealmError })
   const lineOf = (caller: (...args: never[]) => unknown) => {
-    callLine = 0
-    captureStackTrace(probe, caller)
-    void probe.stack
-    delete probe.stack
+    callLine = -1
+    try {
+      captureStackTrace(probe, caller)
+      void probe.stack
+      delete probe.stack
+    } catch {}
+    if (callLine < 0) throw new RealmError('The stack of the program is full.')
     return callLine
   }
 
@@ -102,7 +105,6 @@ export function prelude({ send, seed, now, lines: lastLine, limits }: PreludeOpt
   // ---- calls ----
   type Waiting = { done(ok: boolean, code: string, content: string): void; isTimer: boolean }
   const pending: Record<number, Waiting | undefined> = create(null)
-
   const call = (kind: string, server: string, tool: string, args: string, line: number, entry: Waiting) => {
     const n = calls + 1
     post('call', n, kind, server, tool, args, line)

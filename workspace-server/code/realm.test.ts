@@ -123,6 +123,57 @@ found`)
     expect(value).toEqual([])
   })
 
+  // Checked: without frozen built-ins, the program finds more than 50 that it can change.
+  it('can change nothing outside through the errors that Node throws at the end of the stack', async () => {
+    const value = await resultOf(
+      `const foreign = new Set<object>()
+const isForeign = (what: unknown): what is object => what !== null && /object|function/.test(typeof what) && !(what instanceof Object)
+const look = (what: unknown) => { if (isForeign(what)) foreign.add(what) }
+const all: Promise<unknown>[] = []
+let count = 0
+const uses = [() => import('x'), () => tools.a.b(), () => console.log('x'), () => progress('p'), () => search('x'), () => setTimeout(look, 1), () => new Date()]
+const dive = (): void => {
+  try { dive() } catch (error) { look(error) }
+  if (count++ > 200) return
+  for (const use of uses) try { const given: any = use(); look(given); if (given?.then) all.push(given) } catch (error) { look(error) }
+}
+dive()
+for (const each of await Promise.allSettled(all)) look((each as any).reason ?? (each as any).value)
+const seen = new Set<object>()
+const open: string[] = []
+const walk = (what: unknown, path: string): void => {
+  if (what === null || !/object|function/.test(typeof what) || seen.has(what as object)) return
+  seen.add(what as object)
+  // The error itself, and the accessor of its stack, which nobody outside looks at.
+  if (!/^error(\\.stack)?$/.test(path) && !Object.isFrozen(what)) open.push(path)
+  walk(Object.getPrototypeOf(what), path + '.__proto__')
+  for (const key of Reflect.ownKeys(what as object)) {
+    const { value, get, set } = Object.getOwnPropertyDescriptor(what, key) ?? {}
+    for (const part of [value, get, set]) walk(part, path + '.' + String(key))
+  }
+}
+for (const error of foreign) walk(error, 'error')
+;[open, all.length > 100]`,
+      ({ n }) =>
+        n % 2 ? { ok: true, value: '{"then":1,"__proto__":{"x":1}}' } : { ok: false, code: 'x', message: 'no' }
+    )
+    expect(value).toEqual([[], true])
+  })
+
+  it('gets errors of its own realm from our functions at the end of the stack', async () => {
+    const value = await resultOf(`let foreign = 0
+const look = (what: unknown) => { if (!(what instanceof Error)) foreign++ }
+let count = 0
+const dive = (): void => {
+  try { dive() } catch (error) { look(error) }
+  if (count++ > 200) return
+  for (const use of [() => tools.a.b(), () => search('x'), () => setTimeout(look, 1), () => console.log('x')]) try { (use() as any)?.catch?.(look) } catch (error) { look(error) }
+}
+dive()
+foreign`)
+    expect(value).toBe(0)
+  })
+
   it('fools only itself with prototypes', async () => {
     const patched = await runProgram(
       `Array.prototype.push = () => 0
