@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ApprovalRule } from '../../../contract/servers/approval-rule.ts'
 import { noAudit } from '../../audit/audit.fixture.ts'
+import type { Caller } from '../../calls/caller.ts'
 import { readRegistry } from '../../catalog/registry.ts'
 import { ApprovalPending, type CallHooks, type CallOutcome, type Decision } from '../../code/program-call.ts'
 import { child, LOCAL, openTestConnections, type TestConnections } from '../../connections/connections.fixture.ts'
@@ -50,8 +51,10 @@ const written = () => (existsSync(count()) ? readFileSync(count(), 'utf8') : '')
 
 type Outcome = 'runs' | 'asks' | 'refused'
 
-async function direct(server: string, tool: string): Promise<Outcome> {
-  const context = { caller: LOCAL, signal: new AbortController().signal }
+const CALLERS: Caller[] = [LOCAL, { owner: 'ada', door: 'http', client: 'editor/1' }, { owner: 'bob', door: 'http' }]
+
+async function direct(server: string, tool: string, caller: Caller): Promise<Outcome> {
+  const context = { caller, signal: new AbortController().signal }
   const found = (await test.connections.list(server, context)).find(({ name }) => name === tool)
   if (!found) throw new Error('no tool')
   try {
@@ -68,15 +71,21 @@ const hooks = (more: Partial<CallHooks> = {}): CallHooks => ({
   ...{ beforeSending: async () => {}, decided: () => undefined, ...more }
 })
 
-function program(server: string, tool: string, more: Partial<CallHooks> = {}, args: object = { message: 'code' }) {
-  const calls = gatewayCalls(core, new Discovery(), { caller: LOCAL })
+function program(
+  server: string,
+  tool: string,
+  more: Partial<CallHooks> = {},
+  args: object = { message: 'code' },
+  caller: Caller = LOCAL
+) {
+  const calls = gatewayCalls(core, new Discovery(), { caller })
   const call = { n: 1, kind: 'tool' as const, server, tool, args: { ...args }, line: 1 }
   return calls.run(call, hooks(more))
 }
 
-async function byCode(server: string, tool: string): Promise<Outcome> {
+async function byCode(server: string, tool: string, caller: Caller): Promise<Outcome> {
   try {
-    return (await program(server, tool)).ok ? 'runs' : 'refused'
+    return (await program(server, tool, {}, { message: 'code' }, caller)).ok ? 'runs' : 'refused'
   } catch (error) {
     return error instanceof ApprovalPending ? 'asks' : 'refused'
   }
@@ -94,8 +103,10 @@ describe('who is asked', () => {
     ['none', 'echo', 'runs', 'runs'],
     ['none', 'write', 'runs', 'asks']
   ])('rule %s, tool %s: direct %s, in a program %s', async (rule, tool, expectedDirect, expectedByCode) => {
-    expect(await direct(rule, tool)).toBe(expectedDirect)
-    expect(await byCode(rule, tool)).toBe(expectedByCode)
+    for (const caller of CALLERS) {
+      expect([caller, await direct(rule, tool, caller)]).toEqual([caller, expectedDirect])
+      expect([caller, await byCode(rule, tool, caller)]).toEqual([caller, expectedByCode])
+    }
   })
 })
 
