@@ -68,8 +68,7 @@ export async function createGatewayApp(settings: Settings, logger: Logger, optio
     return loaded
   }
   const expose = readExpose(settings.GATEWAY_EXPOSE, file, registry)
-  const extraTools =
-    settings.GATEWAY_CODE === 'true' ? [(await import('../gateway/code/run-code.ts')).runCodeTool()] : []
+  const extraTools = await openExtraTools(settings)
   const face = { version, logger, refused: options.refused }
   return {
     gateway: new Gateway({ ...face, core, extraTools }),
@@ -90,7 +89,10 @@ export async function createGatewayApp(settings: Settings, logger: Logger, optio
     credentialsFile: settings.CREDENTIALS_FILE,
     /** With `GATEWAY_EXPOSE`: what clients see instead of the four tools. */
     ...(expose ? { exposed: lazyExposed({ only: expose.only, ...face }, core) } : {}),
-    watch: () => watch.start(),
+    watch() {
+      watch.start()
+      if (options.shared) continuePrograms(settings, logger, core)
+    },
     async stop(): Promise<void> {
       watch.close()
       // Shutdown waits on timers that don't keep the process alive. Without this timer, the process would end too early.
@@ -102,6 +104,16 @@ export async function createGatewayApp(settings: Settings, logger: Logger, optio
       }
     }
   }
+}
+
+async function openExtraTools({ GATEWAY_CODE }: Settings) {
+  return GATEWAY_CODE === 'true' ? [(await import('../gateway/code/run-code.ts')).runCodeTool()] : []
+}
+
+/** Programs of clients go on although no client calls. A gateway with one client loads nothing before its first call. */
+function continuePrograms({ GATEWAY_CODE }: Settings, logger: Logger, core: () => Promise<unknown>): void {
+  if (GATEWAY_CODE !== 'true') return
+  core().catch((error) => logger.warn({ err: error }, 'Programs of clients do not go on before the next call.'))
 }
 
 /** Opens the missing parts while the code is loaded. */

@@ -1,10 +1,12 @@
 /** Loads what the gateway needs for a call: connections, router, tool index and approvals. `app-gateway.ts` imports it with the first call. */
 import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import type { Tracing } from '../calls/tracing/tracing.ts'
 import { openCredentials } from '../catalog/credentials.ts'
 import type { Grants } from '../catalog/grants.ts'
 import type { Registry } from '../catalog/registry.ts'
 import { StoredTools } from '../catalog/stored-tools.ts'
+import type { CodeRuns } from '../code/code-runs.ts'
 import type { ReserveRealm } from '../code/realm-queue.ts'
 import { holdDotenv } from '../config/hold-dotenv.ts'
 import { OUR_SECRETS, type Settings } from '../config/settings.ts'
@@ -93,22 +95,21 @@ export async function loadGateway(
   const usage = await openStoredUsage(keyValues, router, logger)
   const others = settings.REDIS_URL ? followOthers([() => index.reload(), usage.refresh], logger) : undefined
   // Outside clients have their own approval, so without a rule a call is allowed.
-  const policyOf = (next: Registry) => createPolicy([{ glob: '*', rule: 'allow' }, ...rulesOf(next.servers.values())])
   let policy: ApprovalPolicy = policyOf(registry)
   let { problems } = registry
   const code = settings.GATEWAY_CODE === 'true' ? await openCode(settings, logger, options) : undefined
+  const core: GatewayServices = {
+    ...{ index, connections, router, approvals, tracing, enrichment, writeText, grants },
+    policy: (server, tool) => policy(server, tool),
+    audit: auditLog.audit,
+    leftOut: (server) =>
+      options.hidesReasons ? undefined : problems.find((each) => each.server === server && each.fatal)?.reason,
+    ...{ learn: usage.learn, forgetUsage: usage.forget, forgetSession: usage.forgetSession },
+    ...(code ? { code: { runs: code, isAllowedByRule: (server, tool) => ruled(server, tool) === 'allow' } } : {})
+  }
+  if (code) await followRuns(code, core)
   return {
-    core: {
-      ...{ index, connections, router, approvals, tracing, enrichment, writeText, grants },
-      policy: (server, tool) => policy(server, tool),
-      audit: auditLog.audit,
-      leftOut: (server) =>
-        options.hidesReasons ? undefined : problems.find((each) => each.server === server && each.fatal)?.reason,
-      learn: usage.learn,
-      forgetUsage: usage.forget,
-      forgetSession: usage.forgetSession,
-      ...(code ? { code: { runs: code, isAllowedByRule: (server, tool) => ruled(server, tool) === 'allow' } } : {})
-    },
+    core,
     update(next) {
       ruled = createPolicy(rulesOf(next.servers.values()))
       policy = policyOf(next)
@@ -123,6 +124,10 @@ export async function loadGateway(
       await usage.flush()
     }
   }
+}
+
+function policyOf({ servers }: Registry): ApprovalPolicy {
+  return createPolicy([{ glob: '*', rule: 'allow' }, ...rulesOf(servers.values())])
 }
 
 async function beginGrants(grants: Grants, registry: Registry, logger: Logger): Promise<void> {
@@ -199,6 +204,18 @@ async function openEmbedder(settings: Settings, logger: Logger): Promise<Embedde
   return new LocalEmbedder({ folder })
 }
 
+/** Continues runs also if their client does not ask. */
+async function followRuns(runs: CodeRuns, core: GatewayServices): Promise<void> {
+  const [{ gatewayCalls }, { Discovery }] = await Promise.all([
+    import('../gateway/code/gateway-calls.ts'),
+    import('../gateway/execute/discovery.ts')
+  ])
+  const discovery = new Discovery()
+  runs.follow(({ owner, door, client }) =>
+    gatewayCalls(core, discovery, { caller: { owner, door, ...(client ? { client } : {}) } })
+  )
+}
+
 /** Loaded if programs may be run. The engine is contacted when the first program starts. */
 async function openCode(settings: Settings, logger: Logger, options: LoadOptions) {
   const { shared, environment } = options
@@ -210,6 +227,8 @@ async function openCode(settings: Settings, logger: Logger, options: LoadOptions
     keyValues,
     inbox,
     openRealm: (request) => realms.open(request),
+    // A gateway of its own may have other variables, and so other secrets, than a server with the same file.
+    home: `${options.reserveRealm ? 'serve' : 'gateway'}:${resolve(settings.MCP_CONFIG)}`,
     limits: settings,
     logger
   })

@@ -1,4 +1,4 @@
-import { afterEach, expect, it } from 'vitest'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { silentLogger } from '../lib/logger.ts'
 import { ApprovalInbox } from '../policy/approval-inbox.ts'
 import { fakeKeyValueStore } from '../storage/fake-key-value-store.ts'
@@ -9,8 +9,8 @@ import { ApprovalPending, type ProgramCalls } from './program-call.ts'
 import { localPlaces, RealmQueue } from './realm-queue.ts'
 import type { RunTimes } from './run-times.ts'
 
-const store = { events: fakeEventLog(), keyValues: fakeKeyValueStore() }
-const inbox = new ApprovalInbox(store.keyValues)
+let store: { events: ReturnType<typeof fakeEventLog>; keyValues: ReturnType<typeof fakeKeyValueStore> }
+let inbox: ApprovalInbox
 const LIMITS = { MAX_SESSION_LOG_MB: 64, MAX_OWNER_LOG_MB: 1024, MAX_LOG_MB: 10_240 }
 const opened: CodeRuns[] = []
 const sent: unknown[] = []
@@ -31,10 +31,12 @@ const local = { owner: 'local', calls }
 
 function instance(
   times: Partial<RunTimes> = {},
-  openRealm: CodeRunsOptions['openRealm'] = async () => localRealm()
+  openRealm: CodeRunsOptions['openRealm'] = async () => localRealm(),
+  home = 'test'
 ): CodeRuns {
   const quick = { lingerMs: 10, pollMs: 2, answerMs: 5000, leaseMs: 300, watchMs: 20, ...times }
-  const runs = new CodeRuns({ ...store, inbox, openRealm, limits: LIMITS, logger: silentLogger, times: quick })
+  const runs = new CodeRuns({ ...store, inbox, openRealm, home, limits: LIMITS, logger: silentLogger, times: quick })
+  runs.follow(() => calls)
   opened.push(runs)
   return runs
 }
@@ -43,8 +45,13 @@ const approve = async (runId: string) => {
   for (const { id, hash, code } of await inbox.open())
     if (code?.runId === runId) await inbox.answer(id, hash, { approved: true })
 }
-const start = (runs: CodeRuns, code: string) => runs.start({ code, timeoutMs: 20_000, owner: 'local', calls })
+const start = (runs: CodeRuns, code: string) =>
+  runs.start({ code, timeoutMs: 20_000, asker: { owner: 'local', door: 'stdio' }, calls })
 
+beforeEach(() => {
+  store = { events: fakeEventLog(), keyValues: fakeKeyValueStore() }
+  inbox = new ApprovalInbox(store.keyValues)
+})
 afterEach(async () => {
   for (const runs of opened.splice(0)) await runs.close()
 })
@@ -68,6 +75,25 @@ it('continues in the process that started it without being asked', async () => {
   expect(await runs.report(runId, local)).toMatchObject({ status: 'waiting' })
   await approve(runId)
   await expect.poll(() => sent.includes('alone')).toBe(true)
+})
+
+// Checked: if only clients that ask continue a run, the approved write is never sent.
+it('continues in another process with the same servers, although its own has died and no client asks', async () => {
+  const first = instance()
+  const runId = await start(first, 'await tools.s.write({ x: "adopted" })')
+  expect(await first.report(runId, local)).toMatchObject({ status: 'waiting' })
+  await expect.poll(() => store.keyValues.get('code-runs', runId)).toMatchObject({ status: 'waiting' })
+  await first.close()
+  const stranger = instance({}, undefined, 'with other servers')
+  const loads = vi.spyOn(store.events, 'read')
+  const looks = vi.spyOn(store.keyValues, 'list')
+  instance()
+  await expect.poll(() => looks.mock.calls.length).toBeGreaterThan(4)
+  expect(loads.mock.calls.filter(([id]) => id.includes(runId))).toEqual([])
+  vi.restoreAllMocks()
+  await approve(runId)
+  await expect.poll(() => sent.includes('adopted')).toBe(true)
+  expect(await stranger.report(runId, local)).toMatchObject({ status: 'ended', state: { end: { ok: true } } })
 })
 
 it('takes over a run whose instance has died', async () => {
@@ -130,7 +156,7 @@ it('tells the caller that a program waits for a sandbox, and gives the place on 
 // Checked: if starts of one owner look at the same time, all 30 begin.
 it('begins no more runs of one owner than it may have, also if they start at the same time', async () => {
   const runs = instance({}, async ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', reject)))
-  const owned = (owner: string) => runs.start({ code: '1', timeoutMs: 20_000, owner, calls })
+  const owned = (owner: string) => runs.start({ code: '1', asker: { owner, door: 'stdio' }, calls })
   const begun = await Promise.allSettled(Array.from({ length: 30 }, () => owned('eager')))
   expect(begun.filter(({ status }) => status === 'fulfilled')).toHaveLength(20)
   expect(begun.at(-1)).toMatchObject({ reason: { code: 'too_many_runs' } })

@@ -15,7 +15,7 @@ import { driveRun } from './drive-run.ts'
 import { newProgram } from './new-program.ts'
 import type { ProgramCalls } from './program-call.ts'
 import type { RealmRequest } from './realm-queue.ts'
-import { RunIndex } from './run-index.ts'
+import { type RunAsker, type RunEntry, RunIndex } from './run-index.ts'
 import { RunLog, type RunState, unknownRun } from './run-log.ts'
 import { type RunLimits, RunQuota } from './run-quota.ts'
 import { DAY_MS, DEFAULT_TIMES, type RunTimes } from './run-times.ts'
@@ -25,6 +25,8 @@ export interface CodeRunsOptions {
   keyValues: KeyValueStore
   inbox: ApprovalInbox
   openRealm(request: RealmRequest): Promise<RealmProcess>
+  /** The same for all processes that have the same servers. */
+  home: string
   /** The settings that limit the size of conversations. */
   limits: RunLimits
   logger: Logger
@@ -38,7 +40,7 @@ export interface NewRun {
   code: string
   /** Unchecked; undefined means the default. */
   timeoutMs?: unknown
-  owner: string
+  asker: RunAsker
   calls: ProgramCalls
 }
 
@@ -72,8 +74,7 @@ export class CodeRuns {
   readonly #quota: RunQuota
   readonly #instance = randomUUID()
   readonly #active = new Map<string, ActiveRun>()
-  /** Runs of this process that wait for a person. Each costs one look at the inbox now and then. */
-  readonly #watched = new Map<string, NodeJS.Timeout>()
+  #following: NodeJS.Timeout | undefined
   readonly #stopping = new Set<Promise<void>>()
   readonly #starting = new KeyedLock()
   #isClosed = false
@@ -87,10 +88,11 @@ export class CodeRuns {
 
   /** One after another for each owner, so that each counts those before it. */
   start(run: NewRun): Promise<string> {
-    return this.#starting.run(run.owner, () => this.#start(run))
+    return this.#starting.run(run.asker.owner, () => this.#start(run))
   }
 
-  async #start({ code, timeoutMs, owner, calls }: NewRun): Promise<string> {
+  async #start({ code, timeoutMs, asker, calls }: NewRun): Promise<string> {
+    const { owner } = asker
     const program = newProgram({ code, timeoutMs })
     await this.#sweep(owner)
     await this.#quota.checkStart(owner)
@@ -99,7 +101,8 @@ export class CodeRuns {
     const log = await RunLog.create(this.#quota.limited(runId, owner), runId, program)
     const expiresAt = now + this.#times.expireMs
     const lease = { holder: this.#instance, leaseUntil: now + this.#times.leaseMs }
-    await this.#index.add(runId, { owner, createdAt: now, expiresAt, status: 'running', ...lease, endedAt: 0 })
+    const about = { ...asker, home: this.#options.home, cards: [] }
+    await this.#index.add(runId, { ...about, createdAt: now, expiresAt, status: 'running', ...lease, endedAt: 0 })
     this.#drive(log, { owner, expiresAt }, calls)
     return runId
   }
@@ -148,7 +151,7 @@ export class CodeRuns {
   /** Stops all attempts. Their runs continue when somebody asks for them again. */
   async close(): Promise<void> {
     this.#isClosed = true
-    for (const timer of this.#watched.values()) clearInterval(timer)
+    clearInterval(this.#following)
     for (const { stop } of this.#active.values()) stop.abort()
     await Promise.all([...this.#active.values()].map(({ settled }) => settled))
     await Promise.all(this.#stopping)
@@ -186,19 +189,32 @@ export class CodeRuns {
     return taken && (this.#active.get(runId) ?? this.#drive(log, taken, calls))
   }
 
-  /** Continues a run when its answer has arrived, even if its client does not ask for it. */
-  #watch(runId: string, calls: ProgramCalls): void {
-    if (this.#isClosed || this.#watched.has(runId)) return
-    const look = async () => {
-      const entry = await this.#index.get(runId)
-      const isOver = entry?.status !== 'waiting' || (await this.#continue(runId, calls)) !== undefined
-      if (!isOver) return
-      clearInterval(this.#watched.get(runId))
-      this.#watched.delete(runId)
-    }
+  /** From now on, continues runs of this home without a client: those with an answer, and those whose process has died. Ends expired ones. */
+  follow(callsOf: (asker: RunAsker) => ProgramCalls): void {
     const report = (error: unknown) =>
       this.#options.logger.debug({ err: error }, 'A waiting run could not be continued.')
-    this.#watched.set(runId, setInterval(() => void look().catch(report), this.#times.watchMs).unref())
+    let isLooking = false
+    const look = async () => {
+      for (const { runId, entry } of await this.#index.list())
+        if (await this.#isDue(runId, entry)) await this.#continue(runId, callsOf(entry)).catch(report)
+    }
+    const looked = () => {
+      isLooking = false
+    }
+    const begin = () => {
+      if (!isLooking) void look().catch(report).finally(looked)
+      isLooking = true
+    }
+    this.#following ??= setInterval(begin, this.#times.watchMs).unref()
+  }
+
+  /** Reads only what is in the list: a log may be large. */
+  async #isDue(runId: string, { home, status, cards, expiresAt, leaseUntil }: RunEntry): Promise<boolean> {
+    if (this.#isClosed || home !== this.#options.home || status === 'ended' || this.#active.has(runId)) return false
+    const now = Date.now()
+    if (status === 'running' || expiresAt <= now) return Math.min(leaseUntil, expiresAt) <= now
+    for (const card of cards) if ((await this.#options.inbox.answerTo(card)) !== undefined) return true
+    return false
   }
 
   async #isAnswered({ calls }: RunState): Promise<boolean> {
@@ -242,8 +258,8 @@ export class CodeRuns {
     }
     const end = await driveRun(options, run.stop.signal)
     if (end === 'waiting') {
-      await this.#index.change(run.log.runId, () => ({ status: 'waiting', leaseUntil: 0 }))
-      this.#watch(run.log.runId, calls)
+      const cards = [...run.log.state.calls.values()].flatMap(({ asked }) => asked?.cardId ?? [])
+      await this.#index.change(run.log.runId, () => ({ status: 'waiting', leaseUntil: 0, cards }))
     } else if (end === 'ended') await this.#over(run.log)
     else
       await this.#index.change(run.log.runId, ({ holder }) =>

@@ -15,6 +15,7 @@ const progress: string[] = []
 const runs = new CodeRuns({
   ...{ events: fakeEventLog(), keyValues, inbox: new ApprovalInbox(keyValues), logger: silentLogger },
   openRealm: async () => localRealm(),
+  home: 'test',
   limits: LIMITS
 })
 const MATCH = { server: 'my-server', tool: 'my-tool', confidence: 1, description: 'd' }
@@ -29,7 +30,7 @@ const calls: ProgramCalls = {
 afterAll(() => runs.close())
 
 async function run(code: string) {
-  const runId = await runs.start({ code, timeoutMs: 20_000, owner: 'local', calls })
+  const runId = await runs.start({ code, timeoutMs: 20_000, asker: { owner: 'local', door: 'stdio' }, calls })
   const onProgress = (text: string) => void progress.push(text)
   const { state } = await runs.report(runId, { owner: 'local', calls, onProgress })
   return { end: state.end, logs: state.logs }

@@ -7,8 +7,18 @@ import type { Json, KeyValueStore } from '../storage/key-value-store.ts'
 
 const SPACE = 'code-runs'
 
-export interface RunEntry {
+/** The caller that started a run. Nothing proves the name of the client. */
+export interface RunAsker {
   owner: string
+  door: 'stdio' | 'http'
+  client?: string
+}
+
+export interface RunEntry extends RunAsker {
+  /** The processes with the same servers, which may continue it by themselves. */
+  home: string
+  /** The cards that it waits for. */
+  cards: string[]
   createdAt: number
   /** The time at which a waiting run is given up. */
   expiresAt: number
@@ -61,10 +71,17 @@ export class RunIndex {
 /** Another version of this program may have written it. */
 function readEntry(value: Json): RunEntry | undefined {
   if (!isRecord(value)) return undefined
-  const { owner, status, holder, createdAt, expiresAt, leaseUntil, endedAt } = value
+  const { owner, status, holder, home, client, door, createdAt, expiresAt, leaseUntil, endedAt } = value
   const isStatus = status === 'running' || status === 'waiting' || status === 'ended'
   if (typeof owner !== 'string' || typeof holder !== 'string' || !isStatus) return undefined
+  const cards = Array.isArray(value.cards) ? value.cards.map(String) : []
+  const asker = {
+    owner,
+    door: door === 'http' ? door : 'stdio',
+    ...(client ? { client: String(client) } : {})
+  } as const
   const times = { createdAt, expiresAt, leaseUntil, endedAt }
   const [created = 0, expires = 0, lease = 0, ended = 0] = Object.values(times).map(Number)
-  return { owner, status, holder, createdAt: created, expiresAt: expires, leaseUntil: lease, endedAt: ended }
+  const about = { ...asker, home: String(home ?? ''), cards, holder }
+  return { ...about, status, createdAt: created, expiresAt: expires, leaseUntil: lease, endedAt: ended }
 }

@@ -28,6 +28,7 @@ function open(limits: Partial<RunLimits>): void {
   runs = new CodeRuns({
     ...{ events, keyValues, inbox: new ApprovalInbox(keyValues), logger: silentLogger },
     openRealm: async () => localRealm(),
+    home: 'test',
     limits: { MAX_SESSION_LOG_MB: 64, MAX_OWNER_LOG_MB: 1024, MAX_LOG_MB: 10_240, ...limits },
     times: { lingerMs: 1, pollMs: 1, watchMs: 60_000 }
   })
@@ -35,7 +36,8 @@ function open(limits: Partial<RunLimits>): void {
 beforeEach(() => open({}))
 afterEach(() => runs.close())
 
-const start = (code: string, owner = 'me') => runs.start({ code, timeoutMs: 60_000, owner, calls })
+const start = (code: string, owner = 'me') =>
+  runs.start({ code, timeoutMs: 60_000, asker: { owner, door: 'stdio' }, calls })
 const report = (runId: string, owner = 'me') => runs.report(runId, { owner, calls })
 const result = async (code: string) => (await report(await start(code))).state.end
 

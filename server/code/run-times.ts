@@ -9,7 +9,7 @@ export interface RunTimes {
   /** How long an ended run can be read. */
   keepMs: number
   leaseMs: number
-  /** How often this process checks whether a person has decided about one of its waiting runs. */
+  /** How often this process looks for runs that it can continue. */
   watchMs: number
 }
 

@@ -1,6 +1,8 @@
 /** The tool `run_code`: starts, polls and cancels programs, and forms the answers about them. */
+import type { Caller } from '../../calls/caller.ts'
 import type { CodeRuns, RunReport } from '../../code/code-runs.ts'
 import { outcomeOfRun, workOfRun } from '../../code/run-answer.ts'
+import type { RunAsker } from '../../code/run-index.ts'
 import type { RunState } from '../../code/run-log.ts'
 import { headOf } from '../../lib/cut-text.ts'
 import { AppError } from '../../lib/errors.ts'
@@ -41,13 +43,17 @@ async function runCode(
       'Give "code" to run a program, or "runId" of an earlier run, with "cancel" to end it.'
     )
   }
-  return answer(await report(runs, await runs.start({ code, timeoutMs, owner: caller.owner, calls })))
+  return answer(await report(runs, await runs.start({ code, timeoutMs, asker: askerOf(caller), calls })))
 
   function report(all: CodeRuns, id: string): Promise<RunReport> {
     let texts = 0
     const progress = (message: string) => void onProgress?.({ progress: ++texts, message })
     return all.report(id, { owner: caller.owner, calls, signal, onProgress: progress })
   }
+}
+
+function askerOf({ owner, door, client }: Caller): RunAsker {
+  return { owner, door: door === 'http' ? door : 'stdio', ...(client ? { client } : {}) }
 }
 
 function answer({ runId, status, state, expiresAt, queued }: RunReport): Record<string, unknown> {
