@@ -330,7 +330,7 @@ function run(results: unknown[]): RunState {
     return [at + 1, state] as const
   })
   return {
-    ...{ program: undefined, runtime: undefined, end: undefined, endedAt: undefined, logs: [] },
+    ...{ program: undefined, runtime: undefined, end: undefined, endedAt: undefined, updatedAt: 0, logs: [] },
     ...{ calls: new Map(calls), order: calls.map(([n]) => n) }
   }
 }

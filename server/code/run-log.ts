@@ -48,6 +48,8 @@ export interface RunState {
   logs: string[]
   end: RunEnd | undefined
   endedAt: number | undefined
+  /** When the last event was stored. */
+  updatedAt: number | undefined
 }
 
 export type RunEvent =
@@ -64,13 +66,14 @@ const PREFIX = 'code-run:'
 
 function emptyRun(): RunState {
   return {
-    ...{ program: undefined, runtime: undefined, end: undefined, endedAt: undefined },
+    ...{ program: undefined, runtime: undefined, end: undefined, endedAt: undefined, updatedAt: undefined },
     ...{ calls: new Map(), order: [], logs: [] }
   }
 }
 
 /** Adds an event to the state. */
 function applyEvent(state: RunState, { type, data, at }: RunEvent & { at: number }): void {
+  state.updatedAt = at
   if (type === 'run:created') state.program = data
   else if (type === 'run:runtime') state.runtime = data.runtime
   else if (type === 'run:output') for (const line of data.lines) state.logs.push(line)

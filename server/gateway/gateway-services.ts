@@ -48,9 +48,18 @@ export interface GatewayServices {
   writeText?: ClientPrompter['write'] | undefined
 }
 
+export type TaskAction = 'get' | 'update' | 'cancel'
+
 /** A tool beside the four, with its own code. */
 export interface ExtraTool {
   definition: GatewayTool
+  /** Answers a request about a task of this tool. Throws `not-found` for another one. */
+  task(
+    core: GatewayServices,
+    action: TaskAction,
+    taskId: string,
+    context: CallContext
+  ): Promise<Record<string, unknown>>
   call(core: GatewayServices, args: Record<string, unknown>, context: CallContext): Promise<Record<string, unknown>>
 }
 

@@ -10,6 +10,8 @@ export interface CallContext {
   caller: Caller
   signal: AbortSignal
   onProgress?: ProgressCallback | undefined
+  /** The client takes a task in place of a result that takes long. */
+  takesTasks?: boolean | undefined
   /** Asks the client questions during the call. */
   prompter?: ClientPrompter | undefined
   /** Called when a person is asked for approval. */

@@ -9,6 +9,7 @@ import type { Caller } from '../../calls/caller.ts'
 import type { TraceMeta } from '../../calls/tracing/tracing.ts'
 import { callHash, withPrompter } from '../asking/client-prompter.ts'
 import type { CallContext } from '../asking/tool-request.ts'
+import { handleTasks, takesTasks, taskCapability } from '../task-handlers.ts'
 import type { Gateway } from './gateway.ts'
 import { GATEWAY_TOOLS, INSTRUCTIONS } from './tool-definitions.ts'
 
@@ -23,7 +24,7 @@ const CARRIED = ['traceparent', 'tracestate', 'baggage']
 /** The gateway's MCP server for one connection, or for one request over HTTP. It has no state of its own. */
 export function createGatewayServer(gateway: Gateway, version: string, caller: Caller, trace: TraceMeta = {}): Server {
   const server = new Server(serverIdentity(version), {
-    capabilities: { tools: {} },
+    capabilities: { tools: {}, ...taskCapability(gateway) },
     instructions: INSTRUCTIONS,
     jsonSchemaValidator: noValidator,
     requestState: { verify: async (state, context) => (await gateway.continuations()).verify(state, context) }
@@ -41,6 +42,7 @@ export function createGatewayServer(gateway: Gateway, version: string, caller: C
       withContent(await gateway.call(name, args, { ...callContext(context, named, trace), prompter }))
     )
   })
+  handleTasks(server, gateway, (context) => callContext(context, namedCaller(caller, clientOf(server, context)), trace))
   return server
 }
 
@@ -80,9 +82,11 @@ export function carriedMeta(meta: Record<string, unknown> = {}): { meta?: Record
   return carried.length > 0 ? { meta: Object.fromEntries(carried.map((key) => [key, meta[key]])) } : {}
 }
 
-function callContext({ mcpReq }: ServerContext, caller: Caller, trace: TraceMeta): CallContext {
+function callContext(request: ServerContext, caller: Caller, trace: TraceMeta): CallContext {
+  const { mcpReq } = request
   const { progressToken } = mcpReq._meta ?? {}
-  const context: CallContext = { caller, signal: mcpReq.signal, ...carriedMeta({ ...trace, ...mcpReq._meta }) }
+  const meta = carriedMeta({ ...trace, ...mcpReq._meta })
+  const context: CallContext = { caller, signal: mcpReq.signal, takesTasks: takesTasks(request), ...meta }
   if (progressToken === undefined) return context
   return {
     ...context,

@@ -11,7 +11,7 @@ import { InputNeeded } from '../asking/client-prompter.ts'
 import type { Continuations } from '../asking/continuations.ts'
 import type { CallContext } from '../asking/tool-request.ts'
 import { errorResult } from '../error-result.ts'
-import type { GatewayOptions, GatewayServices, GatewayTool } from '../gateway-services.ts'
+import type { GatewayOptions, GatewayServices, GatewayTool, TaskAction } from '../gateway-services.ts'
 import { Discovery } from './discovery.ts'
 import type { ExecuteInput } from './execute.ts'
 import { changedFlag, listCapabilities } from './list-capabilities.ts'
@@ -58,6 +58,18 @@ export class Gateway {
       if (error instanceof InputNeeded) throw error
       return errorResult(error, this.#options, name)
     }
+  }
+
+  /** Some of the tools may answer with a task. */
+  get hasTasks(): boolean {
+    return (this.#options.extraTools?.length ?? 0) > 0
+  }
+
+  /** Answers a request about a task. Throws if there is no such task of this caller. */
+  async task(action: TaskAction, taskId: string, context: CallContext): Promise<Record<string, unknown>> {
+    const [tool] = this.#options.extraTools ?? []
+    if (!tool) throw new AppError('not-found', 'unknown_run', 'There is no such task.')
+    return tool.task(await this.#options.core(), action, taskId, context)
   }
 
   /** The continuations that seal the rounds of a call; throws if there is no store. */
