@@ -93,7 +93,21 @@ it('continues in another process with the same servers, although its own has die
   vi.restoreAllMocks()
   await approve(runId)
   await expect.poll(() => sent.includes('adopted')).toBe(true)
-  expect(await stranger.report(runId, local)).toMatchObject({ status: 'ended', state: { end: { ok: true } } })
+  await expect
+    .poll(() => stranger.report(runId, local))
+    .toMatchObject({ status: 'ended', state: { end: { ok: true } } })
+})
+
+it('gives all who ask at the same moment the end of a run that one of them continues', async () => {
+  const first = instance()
+  const runId = await start(first, 'await tools.s.write({ x: "together" }); 5')
+  expect(await first.report(runId, local)).toMatchObject({ status: 'waiting' })
+  await expect.poll(() => store.keyValues.get('code-runs', runId)).toMatchObject({ status: 'waiting' })
+  await first.close()
+  await approve(runId)
+  const second = instance({ watchMs: 60_000 })
+  const reports = await Promise.all([1, 2, 3].map(() => second.report(runId, local)))
+  for (const report of reports) expect(report).toMatchObject({ status: 'ended', state: { end: { value: 5 } } })
 })
 
 it('takes over a run whose instance has died', async () => {

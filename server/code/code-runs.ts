@@ -75,6 +75,7 @@ export class CodeRuns {
   readonly #instance = randomUUID()
   readonly #active = new Map<string, ActiveRun>()
   #following: NodeJS.Timeout | undefined
+  readonly #taking = new Map<string, Promise<ActiveRun | undefined>>()
   readonly #stopping = new Set<Promise<void>>()
   readonly #starting = new KeyedLock()
   #isClosed = false
@@ -165,8 +166,14 @@ export class CodeRuns {
     this.#stopping.add(stopping)
   }
 
-  /** Takes over a run whose answer has arrived, or whose instance is gone. */
-  async #continue(runId: string, calls: ProgramCalls): Promise<ActiveRun | undefined> {
+  /** Takes over a run whose answer has arrived, or whose instance is gone. Callers at the same moment get the same attempt. */
+  #continue(runId: string, calls: ProgramCalls): Promise<ActiveRun | undefined> {
+    const taking = this.#taking.get(runId) ?? this.#take(runId, calls).finally(() => this.#taking.delete(runId))
+    this.#taking.set(runId, taking)
+    return taking
+  }
+
+  async #take(runId: string, calls: ProgramCalls): Promise<ActiveRun | undefined> {
     const entry = await this.#index.get(runId)
     const log = await RunLog.load(this.#quota.limited(runId, entry?.owner ?? ''), runId)
     const now = Date.now()
