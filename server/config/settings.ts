@@ -257,7 +257,7 @@ export const SETTINGS = {
   GATEWAY_CODE: given(
     oneOf('true', 'false'),
     'false',
-    'true: clients also get run_code, which runs a program in a sandbox (experimental; needs a container engine)'
+    'true: clients also get run_code, which runs a program in a sandbox (experimental; needs a container engine or a cluster)'
   ),
   CHAT_CODE: given(
     oneOf('true', 'false'),
