@@ -13,6 +13,9 @@ import { SYSTEM_PATH } from '../../lib/system-path.ts'
 export const MARK = 'MCP_ORCHESTRATOR_CHILD'
 /** Rounds of a tenth of a second. */
 const TERM_ROUNDS = 6
+/** Searches of /proc before a signal. If more processes are found each time, those that are known are held, so that they start no others. */
+const FREE_SEARCHES = 5
+const MAX_SEARCHES = 50
 /** Each takes at least as long as it takes to look through /proc. */
 const MAX_TRIES = 100
 const MAX_SWEEP_MS = 15_000
@@ -75,9 +78,10 @@ find_ours() {
   ours=' ' sessions=$groups
   [ -n "$1" ] || find_marked
   [ "$ours$sessions" != '  ' ] || return 1
-  grown=1
-  while [ -n "$grown" ]; do
-    grown=
+  grown=1 searches=0
+  while [ -n "$grown" ] && [ $searches -lt ${MAX_SEARCHES} ]; do
+    [ $searches -lt ${FREE_SEARCHES} ] || kill -STOP $ours 2>/dev/null
+    grown= searches=$((searches + 1))
     for dir in /proc/[0-9]*; do
       pid=\${dir#/proc/}
       case "$ours" in *" $pid "*) continue ;; esac
@@ -93,6 +97,7 @@ send() {
   if [ -d /proc/self ]; then
     find_ours $2 || return 1
     for pid in $ours; do kill "-$1" "$pid" 2>/dev/null; done
+    [ $searches -le ${FREE_SEARCHES} ] || kill -CONT $ours 2>/dev/null
     # One that has just ended by itself says nothing about the others.
     return 0
   else
