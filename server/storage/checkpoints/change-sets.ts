@@ -64,3 +64,29 @@ function side(entry: WorkspaceEntry | null): RecordSide | null {
   const { path: _, ...rest } = entry
   return rest
 }
+/** How often content is named. */
+export interface Refs {
+  /** By files of the workspace. */
+  files: number
+  /** By sides of changes in versions. */
+  versions: number
+  /** By sides of changes that wait for a decision. */
+  open: number
+}
+
+export const NO_REFS: Refs = { files: 0, versions: 0, open: 0 }
+
+export function sumOfRefs(a: Refs = NO_REFS, b: Refs): Refs {
+  return { files: a.files + b.files, versions: a.versions + b.versions, open: a.open + b.open }
+}
+
+export function isNamed({ files, versions, open }: Refs): boolean {
+  return files + versions + open > 0
+}
+
+/** Which limit the content counts against. */
+export function placeOf({ files, versions, open }: Refs): 'blobBytes' | 'keptBytes' | 'openBytes' | undefined {
+  if (files > 0) return 'blobBytes'
+  if (versions > 0) return 'keptBytes'
+  return open > 0 ? 'openBytes' : undefined
+}

@@ -31,9 +31,8 @@ export function checkSize(
   if (next.entryBytes > maxEntryBytes && next.entryBytes > now.entryBytes) throw checkpointFull('names', maxEntryBytes)
   const maxFileBytes = Math.max(MIN_FILES_LIMIT, 4 * maxBytes)
   if (next.fileBytes > maxFileBytes && next.fileBytes > now.fileBytes) throw checkpointFull('holes', maxFileBytes)
-  // Only changes that wait for a decision are left by now.
-  const kept = next.keptBytes + next.setBytes
-  if (kept > maxHistory + maxBytes && kept > now.keptBytes + now.setBytes) {
+  const open = next.openBytes + next.openSetBytes
+  if (open > maxHistory + maxBytes && open > now.openBytes + now.openSetBytes) {
     throw checkpointFull('open', maxHistory + maxBytes)
   }
 }

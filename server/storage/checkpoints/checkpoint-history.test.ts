@@ -194,31 +194,76 @@ describe('change sets', () => {
     await checkpoint.close()
   })
 
-  // Checked: without `thin`, all six versions stay.
-  it('are thinned by size and age, the oldest versions first and never one that waits for a decision', async () => {
-    const limits = { dir: fixture.dir, maxSessionBytes: 64 * MB, maxHistoryBytes: 100_000, historyMs: 1000_000 }
-    const store = openCheckpointStore({ ...limits, logger: silentLogger })
+  describe('are thinned by size and age', () => {
     const content = (i: number) => `${i}`.padEnd(30_000, '-')
-    let checkpoint = await store.open('s', 1)
-    await checkpoint.addBlob(Buffer.from(content(99)))
-    await checkpoint.commit({
-      put: [],
-      deleted: [],
-      keep: [{ ...setOf('open', 'o', null, content(99)), kind: 'open' }]
+    const limits = () => ({ dir: fixture.dir, maxSessionBytes: 64 * MB, historyMs: 1000_000, logger: silentLogger })
+    const waiting = async (checkpoint: Checkpoint, bytes: string) => {
+      await checkpoint.addBlob(Buffer.from(bytes))
+      const open: StoredChangeSet = { ...setOf('open', 'o', null, bytes), kind: 'open' }
+      await checkpoint.commit({ put: [], deleted: [], keep: [open] })
+    }
+
+    it('the oldest versions first and never one that waits for a decision', async () => {
+      const store = openCheckpointStore({ ...limits(), maxHistoryBytes: 100_000 })
+      let checkpoint = await store.open('s', 1)
+      await waiting(checkpoint, content(99))
+      await edit(checkpoint, 'v0', 'a', null, content(0))
+      for (let i = 1; i < 4; i++) await edit(checkpoint, `v${i}`, 'a', content(i - 1), content(i))
+      expect([[...checkpoint.changeSets.keys()], checkpoint.isThinned]).toEqual([
+        ['open', 'v0', 'v1', 'v2', 'v3'],
+        false
+      ])
+      for (let i = 4; i < 7; i++) await edit(checkpoint, `v${i}`, 'a', content(i - 1), content(i))
+      await checkpoint.close()
+      checkpoint = await store.open('s', 2)
+      expect([[...checkpoint.changeSets.keys()], checkpoint.isThinned]).toEqual([['open', 'v4', 'v5', 'v6'], true])
+      expect(checkpoint.has(sha256(Buffer.from(content(2))))).toBe(false)
+      const old = { ...setOf('old', 'b', null, 'b'), at: Date.now() - 2000_000 }
+      await checkpoint.addBlob(Buffer.from('b'))
+      await checkpoint.commit({ put: [entry('b', 'b')], deleted: [], keep: [old] })
+      expect(checkpoint.changeSets.has('old')).toBe(false)
+      expect(checkpoint.entries.has('b')).toBe(true)
+      await checkpoint.close()
     })
-    await edit(checkpoint, 'v0', 'a', null, content(0))
-    for (let i = 1; i < 3; i++) await edit(checkpoint, `v${i}`, 'a', content(i - 1), content(i))
-    expect([[...checkpoint.changeSets.keys()], checkpoint.isThinned]).toEqual([['open', 'v0', 'v1', 'v2'], false])
-    for (let i = 3; i < 6; i++) await edit(checkpoint, `v${i}`, 'a', content(i - 1), content(i))
-    await checkpoint.close()
-    checkpoint = await store.open('s', 2)
-    expect([[...checkpoint.changeSets.keys()], checkpoint.isThinned]).toEqual([['open', 'v4', 'v5'], true])
-    expect(checkpoint.has(sha256(Buffer.from(content(1))))).toBe(false)
-    const old = { ...setOf('old', 'b', null, 'b'), at: Date.now() - 2000_000 }
-    await checkpoint.addBlob(Buffer.from('b'))
-    await checkpoint.commit({ put: [entry('b', 'b')], deleted: [], keep: [old] })
-    expect(checkpoint.changeSets.has('old')).toBe(false)
-    expect(checkpoint.entries.has('b')).toBe(true)
-    await checkpoint.close()
+
+    it('whatever waits for a decision, and for as long as it waits', async () => {
+      const store = openCheckpointStore({ ...limits(), maxHistoryBytes: 100_000 })
+      let checkpoint = await store.open('s', 1)
+      for (let i = 1; i < 4; i++) await edit(checkpoint, `v${i}`, 'a', i === 1 ? null : content(i - 1), content(i))
+      const all = ['v1', 'v2', 'v3']
+      // Its content takes all that versions may take, and a version names a part of it too.
+      await waiting(checkpoint, 'x'.repeat(200_000))
+      await waiting(checkpoint, content(1))
+      await waiting(checkpoint, 'y'.repeat(200_000))
+      await checkpoint.close()
+      checkpoint = await store.open('s', 2)
+      expect([...checkpoint.changeSets.keys()]).toEqual([...all, 'open'])
+      // The list of its changes takes more than versions may take.
+      const dirs = Array.from({ length: 50_000 }, (_, i) => {
+        const path = `${'long/'.repeat(60)}${i}`
+        return { path, before: null, after: { path, type: 'dir', mode: 0o755, mtimeMs: 1 } as const }
+      })
+      const open: StoredChangeSet = { ...setOf('open', 'o', null, null), kind: 'open', changes: dirs }
+      await checkpoint.commit({ put: [], deleted: [], keep: [open] })
+      await checkpoint.commit({ put: [], deleted: [], drop: ['open'] })
+      expect([[...checkpoint.changeSets.keys()], checkpoint.isThinned]).toEqual([all, false])
+      await checkpoint.close()
+    })
+
+    it('but never by the commit that adds them, and the newest stays', async () => {
+      const store = openCheckpointStore({ ...limits(), maxHistoryBytes: 10_000 })
+      let checkpoint = await store.open('s', 1)
+      await edit(checkpoint, 'v0', 'a', null, content(0))
+      const both = [setOf('v1', 'a', content(0), content(1)), setOf('v2', 'a', content(1), content(2))]
+      for (const i of [1, 2]) await checkpoint.addBlob(Buffer.from(content(i)))
+      await checkpoint.commit({ put: [entry('a', content(2))], deleted: [], keep: both })
+      expect([[...checkpoint.changeSets.keys()], checkpoint.isThinned]).toEqual([['v1', 'v2'], true])
+      await checkpoint.close()
+      checkpoint = await store.open('s', 2)
+      await put(checkpoint, { b: 'b' })
+      expect([...checkpoint.changeSets.keys()]).toEqual(['v2'])
+      expect(await text(checkpoint, content(1))).toBe(content(1))
+      await checkpoint.close()
+    })
   })
 })

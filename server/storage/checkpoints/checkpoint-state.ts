@@ -1,7 +1,20 @@
 import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { CheckpointDelta, StoredChange, StoredChangeSet } from '../checkpoint-store.ts'
-import { changeBytes, grown, type StoredPart, setFromRecord, setRecord, setRowBytes, sidesOf } from './change-sets.ts'
+import {
+  changeBytes,
+  grown,
+  isNamed,
+  NO_REFS,
+  placeOf,
+  type Refs,
+  type StoredPart,
+  setFromRecord,
+  setRecord,
+  setRowBytes,
+  sidesOf,
+  sumOfRefs
+} from './change-sets.ts'
 import { type ManifestRecord, manifestRecord, type SetRecord } from './manifest-record.ts'
 import { entryBytes, storedEntry } from './stored-entry.ts'
 
@@ -17,26 +30,22 @@ export interface Location {
 /** The length of a content and its size in a pack. */
 export type ContentSize = Pick<Location, 'length' | 'stored'>
 
-/** How often content is named. */
-interface Refs {
-  /** By files of the workspace. */
-  files: number
-  /** By sides of changes. */
-  sides: number
-}
-
 /** A blob that nothing names is dropped. */
 export interface Blob extends Location, Refs {}
 
 interface Sizes {
   /** Content of the workspace's files. */
   blobBytes: number
-  /** Content that only change sets name. */
+  /** Content that versions name, and no file. */
   keptBytes: number
+  /** Content that only change sets name that wait for a decision. */
+  openBytes: number
   /** The size of all entries in a manifest. */
   entryBytes: number
-  /** The size of all change sets in a manifest. */
+  /** The size of all versions in a manifest. */
   setBytes: number
+  /** The size of all change sets in a manifest that wait for a decision. */
+  openSetBytes: number
   /** The size of all files as programs see it: with runs of zeros, and the same content as often as it occurs. */
   fileBytes: number
 }
@@ -58,17 +67,19 @@ export interface Change {
   storedBytes: (hash: string) => number
 }
 
-/** Limits for what change sets may take. Versions beyond them are removed, the oldest first. */
+/** Limits for what versions may take. Those beyond them are removed, the oldest first. */
 export interface HistoryLimits {
   maxBytes: number
   /** Versions before this time are removed. */
   since: number
 }
 
+/** The size that the list of a set's changes counts towards. */
+const LISTED = { version: 'setBytes', open: 'openSetBytes' } as const
 const BLOB_ROW_BYTES = 100
 const RECORD_ENTRIES = 2000
 const RECORD_CHARS = 1024 * 1024
-/** The most that the list of all changes may take: it is in memory while the session is open. */
+/** The most that the list of all changes in versions may take: it is in memory while the session is open. */
 const MAX_SET_BYTES = 16 * 1024 * 1024
 
 /**
@@ -80,16 +91,17 @@ export class CheckpointState {
   readonly changeSets = new Map<string, StoredChangeSet>()
   readonly blobs = new Map<string, Blob>()
   isThinned = false
-  sizes: Sizes = { blobBytes: 0, keptBytes: 0, entryBytes: 0, setBytes: 0, fileBytes: 0 }
+  sizes: Sizes = { blobBytes: 0, keptBytes: 0, openBytes: 0, entryBytes: 0, setBytes: 0, openSetBytes: 0, fileBytes: 0 }
 
   /** All content that must stay. */
   get liveBytes(): number {
-    return this.sizes.blobBytes + this.sizes.keptBytes
+    return this.sizes.blobBytes + this.sizes.keptBytes + this.sizes.openBytes
   }
 
   /** Approximate size of a snapshot in a manifest. */
   get manifestBytes(): number {
-    return this.sizes.entryBytes + this.sizes.setBytes + this.blobs.size * BLOB_ROW_BYTES
+    const { entryBytes, setBytes, openSetBytes } = this.sizes
+    return entryBytes + setBytes + openSetBytes + this.blobs.size * BLOB_ROW_BYTES
   }
 
   /** Checks a delta without changing anything. `sizeOf` knows content that is not part of the state yet. */
@@ -111,12 +123,18 @@ export class CheckpointState {
     return change
   }
 
-  /** Plans to remove the oldest versions, until the rest is within the limits. Those that wait for a decision stay. */
+  /**
+   * Plans to remove the oldest versions, until the rest is within the limits. What waits for a decision does not count: it can still be
+   * discarded. Of any size, the newest version stays, and those that the change adds: they tell a step that is repeated that it was done.
+   */
   thin(change: Change, { maxBytes, since }: HistoryLimits): void {
     const isOver = ({ keptBytes, setBytes }: Sizes) => keptBytes + setBytes > maxBytes || setBytes > MAX_SET_BYTES
-    for (const id of new Set([...this.changeSets.keys(), ...change.changeSets.keys()])) {
+    const versions = [...this.changeSets.values()].filter(({ kind }) => kind === 'version')
+    const added = [...change.changeSets.keys()].filter((id) => this.changeSets.get(id)?.kind !== 'version')
+    const spared = new Set(added.length > 0 ? added : versions.slice(-1).map(({ id }) => id))
+    for (const id of [...versions.map((version) => version.id), ...added]) {
       const set = this.#planned(change, id)
-      if (set?.kind !== 'version' || (set.at >= since && !isOver(change.sizes))) continue
+      if (set?.kind !== 'version' || (set.at >= since && (spared.has(id) || !isOver(change.sizes)))) continue
       this.#drop(change, id)
       change.isThinned = true
     }
@@ -130,8 +148,8 @@ export class CheckpointState {
   #drop(change: Change, id: string): void {
     const set = this.#planned(change, id)
     if (!set) return
-    for (const each of set.changes) this.#countSides(change, each, -1)
-    change.sizes.setBytes -= setRowBytes(set)
+    this.#countSides(change, set.kind, set.changes, -1)
+    change.sizes[LISTED[set.kind]] -= setRowBytes(set)
     change.sets = change.sets.filter((record) => record.id !== id)
     if (this.changeSets.has(id) && !change.drop.includes(id)) change.drop.push(id)
     change.changeSets.set(id, null)
@@ -141,15 +159,15 @@ export class CheckpointState {
     const known = this.#planned(change, set.id)
     if (known && (set.more || (known.kind === 'version' && set.kind === 'version'))) {
       const more = grown(known, set.changes)
-      for (const each of more.removed) this.#countSides(change, each, -1)
-      for (const each of more.added) this.#countSides(change, each, 1)
+      this.#countSides(change, known.kind, more.removed, -1)
+      this.#countSides(change, known.kind, more.added, 1)
       change.changeSets.set(set.id, more.set)
       change.sets.push({ ...setRecord(set, set.changes), more: true })
       return
     }
     this.#drop(change, set.id)
-    for (const each of set.changes) this.#countSides(change, each, 1)
-    change.sizes.setBytes += setRowBytes(set)
+    this.#countSides(change, set.kind, set.changes, 1)
+    change.sizes[LISTED[set.kind]] += setRowBytes(set)
     change.changeSets.set(set.id, set)
     change.sets.push(setRecord(set, set.changes))
   }
@@ -168,22 +186,23 @@ export class CheckpointState {
     sizes.entryBytes += by * entryBytes(entry)
     if (entry.type !== 'file') return
     sizes.fileBytes += by * entry.size
-    this.#countRef(change, entry.hash, { files: by, sides: 0 })
+    this.#countRef(change, entry.hash, { ...NO_REFS, files: by })
   }
 
-  #countSides(change: Change, each: StoredChange, by: 1 | -1): void {
-    change.sizes.setBytes += by * changeBytes(each)
-    for (const side of sidesOf(each)) {
-      if (side.type === 'file') this.#countRef(change, side.hash, { files: 0, sides: by })
+  #countSides(change: Change, kind: StoredChangeSet['kind'], changes: readonly StoredChange[], by: 1 | -1): void {
+    const refs = kind === 'open' ? { ...NO_REFS, open: by } : { ...NO_REFS, versions: by }
+    for (const each of changes) {
+      change.sizes[LISTED[kind]] += by * changeBytes(each)
+      for (const side of sidesOf(each)) if (side.type === 'file') this.#countRef(change, side.hash, refs)
     }
   }
 
   #countRef({ sizes, refs, storedBytes }: Change, hash: string, by: Refs): void {
     const blob = this.blobs.get(hash)
-    const planned = refs.get(hash) ?? { files: 0, sides: 0 }
-    const next = { files: planned.files + by.files, sides: planned.sides + by.sides }
-    const was = placeOf(blob, planned)
-    const is = placeOf(blob, next)
+    const planned = refs.get(hash) ?? NO_REFS
+    const next = sumOfRefs(planned, by)
+    const was = placeOf(sumOfRefs(blob, planned))
+    const is = placeOf(sumOfRefs(blob, next))
     refs.set(hash, next)
     if (was === is) return
     if (was) sizes[was] -= storedBytes(hash)
@@ -210,8 +229,8 @@ export class CheckpointState {
     }
     for (const [hash, by] of change.refs) {
       const blob = this.blobs.get(hash)
-      const total = { files: (blob?.files ?? 0) + by.files, sides: (blob?.sides ?? 0) + by.sides }
-      if (total.files + total.sides === 0) this.blobs.delete(hash)
+      const total = sumOfRefs(blob, by)
+      if (!isNamed(total)) this.blobs.delete(hash)
       else if (blob) Object.assign(blob, total)
       else this.blobs.set(hash, { ...locate(hash), ...total })
     }
@@ -302,8 +321,7 @@ export function deltaRecord(change: Change, added: ReadonlyMap<string, Location>
 
 /** Whether the content must be stored with the change, because the state does not have it. */
 export function isNeeded(change: Change, hash: string): boolean {
-  const { files, sides } = change.refs.get(hash) ?? { files: 0, sides: 0 }
-  return files + sides > 0
+  return isNamed(change.refs.get(hash) ?? NO_REFS)
 }
 
 /** Returns undefined if the record does not fit the state before it. */
@@ -323,10 +341,4 @@ export function replay(state: CheckpointState, entry: ManifestRecord): Checkpoin
   } catch {
     return undefined
   }
-}
-
-/** Which limit the content counts against. */
-function placeOf(blob: Refs | undefined, planned: Refs): 'blobBytes' | 'keptBytes' | undefined {
-  if ((blob?.files ?? 0) + planned.files > 0) return 'blobBytes'
-  return (blob?.sides ?? 0) + planned.sides > 0 ? 'keptBytes' : undefined
 }
