@@ -30,7 +30,7 @@ export interface ErrorContext {
   text: string
 }
 
-/** The first match counts. The text begins with the status, if the API server answered. */
+/** For answers of the API server. The first match counts. The text begins with the status. */
 const RULES: Rule[] = [
   {
     when: /exceeded quota|maximum memory usage|maximum cpu usage/i,
@@ -67,14 +67,11 @@ const RULES: Rule[] = [
     kind: 'not-found',
     code: 'container_gone',
     say: () => 'The pod of this sandbox no longer exists.'
-  },
-  {
-    when: /\b(ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|ENETUNREACH|ECONNRESET|EPIPE|ETIMEDOUT|EAI_AGAIN)\b|socket hang up|other side closed|fetch failed|terminated/,
-    code: 'engine_unavailable',
-    say: () => 'The Kubernetes API does not answer: try again, or ask the operator of this server.',
-    where: ({ address }) => `at ${address}`
   }
 ]
+
+const NO_ANSWER =
+  /\b(ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|ENETUNREACH|ECONNRESET|EPIPE|ETIMEDOUT|EAI_AGAIN)\b|socket hang up|other side closed|fetch failed|terminated/
 
 /**
  * Translates an error of the Kubernetes client to an AppError. Nothing of the error but its text is kept: the errors of a failed
@@ -83,8 +80,10 @@ const RULES: Rule[] = [
 export function translateApiError(error: unknown, context: Omit<ErrorContext, 'text'>): AppError {
   if (isAppError(error)) return error
   const text = describe(error)
+  const status = statusOf(error)
+  if (status === undefined) return notAnswered(text, context)
   const rule = RULES.find(({ when }) => when.test(text))
-  const details = { status: statusOf(error) }
+  const details = { status }
   const said = { ...context, text: text.replace(/^\d{3} /, '') }
   if (rule) {
     const where = rule.where && { where: rule.where(said) }
@@ -92,6 +91,16 @@ export function translateApiError(error: unknown, context: Omit<ErrorContext, 't
   }
   const message = `The Kubernetes API failed to ${context.to}: ${said.text}`
   return new AppError('unavailable', 'engine_error', message, { details })
+}
+
+/** The text may be what a credential plugin has printed. */
+function notAnswered(text: string, { address, to }: Omit<ErrorContext, 'text'>): AppError {
+  if (NO_ANSWER.test(text)) {
+    const message = 'The Kubernetes API does not answer: try again, or ask the operator of this server.'
+    return new AppError('unavailable', 'engine_unavailable', message, { where: `at ${address}` })
+  }
+  const message = `This server could not ask the Kubernetes API to ${to}: its operator must look at the log, and at the credentials of its kubeconfig.`
+  return new AppError('unavailable', 'engine_error', message, { where: text })
 }
 
 /** The HTTP status of the answer; undefined if there was none, so that the request may have been carried out. */

@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { KubeConfig } from '@kubernetes/client-node'
-import { AppError, messageOf } from '../../lib/errors.ts'
+import { AppError, errorCode } from '../../lib/errors.ts'
+import { isRecord } from '../../lib/is-record.ts'
 
 const SERVICE_ACCOUNT_TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount/token'
 
@@ -14,16 +15,12 @@ export interface ClusterOptions {
   namespace?: string | undefined
 }
 
-/** Finds the cluster: that of our own pod, then the kubeconfig that is named, then ~/.kube/config. */
+/** Finds the cluster: that of the kubeconfig that is named, then that of our own pod, then that of ~/.kube/config. */
 export function loadKubeConfig(options: ClusterOptions): { config: KubeConfig; namespace: string; isInside: boolean } {
   const config = new KubeConfig()
   const isInside = options.kubeconfig === undefined && existsSync(SERVICE_ACCOUNT_TOKEN)
-  try {
-    if (isInside) config.loadFromCluster()
-    else loadFiles(config, options.kubeconfig?.split(delimiter).filter(Boolean) ?? [join(homedir(), '.kube/config')])
-  } catch (error) {
-    throw notConfigured(messageOf(error))
-  }
+  if (isInside) config.loadFromCluster()
+  else loadFiles(config, options.kubeconfig?.split(delimiter).filter(Boolean) ?? [join(homedir(), '.kube/config')])
   const { context } = options
   if (context !== undefined && !config.getContexts().some(({ name }) => name === context))
     throw notConfigured(`there is no context ${context}`)
@@ -33,14 +30,37 @@ export function loadKubeConfig(options: ClusterOptions): { config: KubeConfig; n
   return { config, namespace, isInside }
 }
 
-function loadFiles(config: KubeConfig, [first, ...others]: string[]): void {
-  if (first === undefined || !existsSync(first)) throw new Error(`there is no file ${first ?? ''}`)
-  config.loadFromFile(first)
+function loadFiles(config: KubeConfig, [first = '', ...others]: string[]): void {
+  if (!existsSync(first)) throw notConfigured(`there is no file ${first}`)
+  load(config, first)
   for (const file of others) {
     const next = new KubeConfig()
-    next.loadFromFile(file)
-    config.mergeConfig(next)
+    load(next, file)
+    try {
+      // The context of the first file stays.
+      config.mergeConfig(next, true)
+    } catch {
+      throw notConfigured(`${file} has a cluster, a user or a context that an earlier file of KUBECONFIG has too`)
+    }
   }
+}
+
+function load(config: KubeConfig, file: string): void {
+  try {
+    config.loadFromFile(file)
+  } catch (error) {
+    throw notConfigured(whyUnreadable(error, file))
+  }
+}
+
+/** The messages of most errors quote the file, which contains tokens and keys. */
+function whyUnreadable(error: unknown, file: string): string {
+  if (!(error instanceof Error)) return `${file} is no kubeconfig`
+  const code = errorCode(error)
+  if (code !== undefined) return `${file} can't be read (${code})`
+  if ('mark' in error && isRecord(error.mark)) return `${file} is not valid YAML (line ${Number(error.mark.line) + 1})`
+  const [missing] = /^[a-z]+\[\d+\][a-z.]* is missing$/.exec(error.message) ?? []
+  return missing === undefined ? `${file} is no kubeconfig` : `in ${file}, ${missing}`
 }
 
 function notConfigured(why: string): AppError {
