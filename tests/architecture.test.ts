@@ -85,7 +85,7 @@ const INSIDE: Record<string, string[][]> = {
     ['server/sandbox/docker/servers'],
     ['server/sandbox/servers'],
     ['server/sandbox/docker/image', 'server/sandbox/egress'],
-    ['server/sandbox/docker/engine'],
+    ['server/sandbox/docker/engine', 'server/sandbox/kubernetes/api'],
     ['server/sandbox/workspace'],
     ['server/sandbox/*']
   ],

@@ -14,7 +14,7 @@ export async function checkCluster(engine: KubernetesEngine, check: Check, image
 }
 
 async function describeRights({ api }: KubernetesEngine): Promise<string> {
-  const { NEEDED_RIGHTS } = await import('../../sandbox/kubernetes/cluster-api.ts')
+  const { NEEDED_RIGHTS } = await import('../../sandbox/kubernetes/api/cluster-api.ts')
   const allowed = await Promise.all(NEEDED_RIGHTS.map((right) => api.may(right)))
   const missing = NEEDED_RIGHTS.filter((_, index) => !allowed[index]).map(
     ({ verb, resource, subresource }) => `${verb} ${subresource ? `${resource}/${subresource}` : resource}`

@@ -5,8 +5,8 @@
  */
 import type { V1Pod } from '@kubernetes/client-node'
 import { isAppError } from '../../lib/errors.ts'
-import { statusOf } from './api-error.ts'
-import type { ClusterApi } from './cluster-api.ts'
+import { statusOf } from './api/api-error.ts'
+import type { ClusterApi } from './api/cluster-api.ts'
 import { LABEL } from './pod-spec.ts'
 import { isLive } from './pod-state.ts'
 

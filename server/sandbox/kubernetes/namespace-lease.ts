@@ -5,8 +5,8 @@
 import { V1MicroTime } from '@kubernetes/client-node'
 import { AppError, messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
-import { statusOf } from './api-error.ts'
-import type { ClusterApi } from './cluster-api.ts'
+import { statusOf } from './api/api-error.ts'
+import type { ClusterApi } from './api/cluster-api.ts'
 
 const NAME = 'mcp-orchestrator'
 const SECONDS = 30

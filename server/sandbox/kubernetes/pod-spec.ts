@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { V1Pod, V1PodSpec, V1Toleration } from '@kubernetes/client-node'
 import { INSIDE } from '../../../workspace-server/protocol.ts'
 import type { SandboxLimits } from '../port.ts'
+import { CONTAINER } from './api/cluster-api.ts'
 
 export const LABEL = {
   app: 'mcp-orchestrator.app',
@@ -15,7 +16,6 @@ export const LABEL = {
   claim: 'mcp-orchestrator.claim'
 } as const
 export const APP = 'sandbox'
-export const CONTAINER = 'sandbox'
 /** A spare pod belongs to no instance yet. */
 export const STATE = { spare: 'spare', used: 'used' } as const
 

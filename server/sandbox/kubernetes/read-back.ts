@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { V1Pod } from '@kubernetes/client-node'
 import { isAppError } from '../../lib/errors.ts'
 import { backoffMs } from '../../lib/waiting/backoff.ts'
-import type { ClusterApi } from './cluster-api.ts'
+import type { ClusterApi } from './api/cluster-api.ts'
 import { LABEL } from './pod-spec.ts'
 
 const TRIES = 5

@@ -4,8 +4,8 @@
  */
 import { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
-import { isRecord } from '../../lib/is-record.ts'
-import type { DemuxSink } from '../workspace/stream-transport.ts'
+import { isRecord } from '../../../lib/is-record.ts'
+import type { DemuxSink } from '../../workspace/stream-transport.ts'
 
 const STDIN = 0
 const STDOUT = 1

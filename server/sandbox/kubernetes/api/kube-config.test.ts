@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { discard, temporaryFolder } from '../../../tests/support/temporary-folder.ts'
-import { isAppError } from '../../lib/errors.ts'
+import { discard, temporaryFolder } from '../../../../tests/support/temporary-folder.ts'
+import { isAppError } from '../../../lib/errors.ts'
 import { loadKubeConfig } from './kube-config.ts'
 
 let folder: string

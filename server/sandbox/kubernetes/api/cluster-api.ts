@@ -25,11 +25,12 @@ import {
   Watch
 } from '@kubernetes/client-node'
 import { type ClientOptions, WebSocket } from 'ws'
-import { withDeadline } from '../../lib/waiting/deadline.ts'
+import { withDeadline } from '../../../lib/waiting/deadline.ts'
 import { ApiRefusal, statusMessage, translateApiError } from './api-error.ts'
 import { ExecStream } from './exec-stream.ts'
-import { CONTAINER } from './pod-spec.ts'
 
+/** The name of the one container of a pod. */
+export const CONTAINER = 'sandbox'
 const QUICK_MS = 10_000
 const EXEC_MS = 30_000
 const MAX_MESSAGE_BYTES = 16 * 1024 * 1024

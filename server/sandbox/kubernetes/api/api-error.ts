@@ -1,6 +1,6 @@
 import { ApiException } from '@kubernetes/client-node'
-import { AppError, type ErrorKind, isAppError } from '../../lib/errors.ts'
-import { isRecord } from '../../lib/is-record.ts'
+import { AppError, type ErrorKind, isAppError } from '../../../lib/errors.ts'
+import { isRecord } from '../../../lib/is-record.ts'
 
 const MAX_TEXT_CHARS = 500
 

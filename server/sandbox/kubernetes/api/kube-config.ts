@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { KubeConfig } from '@kubernetes/client-node'
-import { AppError, errorCode } from '../../lib/errors.ts'
-import { isRecord } from '../../lib/is-record.ts'
+import { AppError, errorCode } from '../../../lib/errors.ts'
+import { isRecord } from '../../../lib/is-record.ts'
 
 const SERVICE_ACCOUNT_TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount/token'
 
