@@ -13,7 +13,7 @@ import { LocalEmbedder } from '../server/models/local/local-embedder.ts'
 import { hasMinilm } from '../server/models/local/minilm-files.ts'
 import type { Similarities } from '../server/routing/port.ts'
 import { toolKey } from '../server/routing/tool-corpus.ts'
-import { requestTexts, similarity, toolText } from '../server/tools/enrichment/meaning-texts.ts'
+import { isMostlyLatin, requestTexts, similarity, toolText } from '../server/tools/enrichment/meaning-texts.ts'
 import type { RoutingSet } from './routing-data.ts'
 
 const KEY_BYTES = 32
@@ -21,7 +21,7 @@ const DIMENSIONS = 384
 const RECORD_BYTES = KEY_BYTES + DIMENSIONS * Float32Array.BYTES_PER_ELEMENT
 const AT_ONCE = 16
 
-export type SimilaritiesOf = (query: string) => Similarities
+export type SimilaritiesOf = (query: string) => Similarities | undefined
 
 const keyOf = (text: string) => createHash('sha256').update(text).digest()
 
@@ -76,6 +76,7 @@ export async function openVectors() {
         return { key: toolKey(tool.server, tool.name), vector: vectorOf(texts[at] ?? '') ?? new Float32Array() }
       })
       return (query) => {
+        if (!isMostlyLatin(query)) return undefined
         const asked = requestTexts(query).map((text) => vectorOf(text) ?? new Float32Array())
         return new Map(known.map(({ key, vector }) => [key, similarity(asked, vector)]))
       }

@@ -49,6 +49,12 @@ describe('a request in another language', () => {
   })
 })
 
+it('abstains for small talk and function words, whatever tool is near it in meaning', () => {
+  const similarities = similaritiesFor('play_song')
+  for (const request of ['how are you today?', 'What can you do?', 'Hi!', 'where is it?'])
+    expect(router().find(request, { similarities }).abstained).toBe(true)
+})
+
 describe('embeddings combined with words', () => {
   it('lose against a named tool', () => {
     const { matches } = router().find('use list_tables', { similarities: similaritiesFor('play_song') })

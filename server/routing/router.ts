@@ -10,6 +10,7 @@ import type { Candidate } from './ranking.ts'
 import { createToolCorpus, toolKey } from './tool-corpus.ts'
 import { createOwnedUsage } from './usage/owned-usage.ts'
 import type { Schedule } from './usage/usage-memory.ts'
+import { isSmallTalk } from './words/small-talk.ts'
 
 export interface RouterOptions {
   /** The router abstains if the confidence of the first match is below this; by default, if no tool seems to serve the request. */
@@ -69,7 +70,8 @@ export function createRouter(options: RouterOptions = {}): Router {
         matches.push({ server: tool.server, tool: tool.name, confidence: sure[at] ?? 0, description: tool.description })
       }
       const [first] = ranked
-      const hasTool = first?.exact === true || (first !== undefined && isFitted(first) && isServed(evidence))
+      const hasTool =
+        first?.exact === true || (first !== undefined && isFitted(first) && !isSmallTalk(request) && isServed(evidence))
       const isBelow = (sure[0] ?? 0) < (threshold ?? MIN_CONFIDENCE)
       return { matches, abstained: matches.length === 0 || isBelow || (threshold === undefined && !hasTool) }
     },

@@ -86,7 +86,8 @@ export function createToolCorpus(usage: OwnedUsage) {
       const wanted = server === undefined ? named.servers : [server]
       const restricted = server !== undefined || named.servers.size > 0
       const only = restricted ? slotsOf(wanted) : undefined
-      const meaning = readMeaning(similarities, slotOf)
+      // A request of function words alone ("where is it?") is near some tool by chance.
+      const meaning = readMeaning(lexical.concepts > 0 ? similarities : undefined, slotOf)
       const asked = { lexical, named, opinion, meaning, takers: takers.of(masked.kinds) }
       const ranked = rank({ ...asked, only, serverOf, keyOf, slotOf })
       const isUsed = ranked.some((candidate) => candidate.usage > 0)

@@ -1,13 +1,9 @@
 import { expect, it } from 'vitest'
-import { asksAbout, doubtAboutReading, isSmallTalk } from './doubtful-sentence.ts'
+import { asksAbout, doubtAboutReading } from './doubtful-sentence.ts'
 
 const tool = { name: 'read_text_file', description: 'Read the complete contents of a text file.' }
 
-it('tells small talk and questions about a tool from requests', () => {
-  const talk = ['hello', 'Good morning!', 'thanks, that was great', 'how are you today?', 'ok', 'see you tomorrow']
-  expect(talk.filter((request) => !isSmallTalk(request))).toEqual([])
-  const requests = ['hello world program', 'how is the weather today?', 'list all files', 'who is Bob?', '42']
-  expect(requests.filter(isSmallTalk)).toEqual([])
+it('tells questions about a tool from requests', () => {
   expect(asksAbout('what does read_text_file do?', tool)).toBe(true)
   expect(asksAbout('is read_text_file safe?', tool)).toBe(true)
   expect(asksAbout('what is in the file?', tool)).toBe(false)

@@ -36,12 +36,6 @@ const ABOUT_A_TOOL =
 /** "Is list_orders safe?" */
 const ASKS_ABOUT_NAME = /^\s*(?:is|are|was|does|do|did|can|why|how|what|which|explain|describe|document|define)\b/i
 
-const SMALL_TALK =
-  wordSet(`hello hi hey howdy greetings dear good morning afternoon evening night day bye goodbye cheers thanks thank thx you your are youre we i im me
-  am is it its was that thats this so very much really a an the and or to too for of at all again there here now well fine great nice cool
-  awesome perfect amazing super best wow lol haha ok okay yes yeah yep no nope sure right sorry welcome please how who what doing today tomorrow
-  later soon see ya tired happy sad bored busy back friend friends everyone everybody team sir job work done`)
-
 const MODAL = /^(?:should|must|shall|can|could|may|might|would)$/
 /** Words that may come before an order inside a clause. */
 const BEFORE_ORDER = wordSet('please and then or you just must should will now also to help directly finally')
@@ -67,12 +61,6 @@ export function doubtAbout(request: string): string | undefined {
 export function asksAbout(request: string, { name }: Pick<StoredTool, 'name'>): boolean {
   if (ABOUT_A_TOOL.test(withoutValues(request))) return true
   return /[_-]/.test(name) && request.includes(name) && ASKS_ABOUT_NAME.test(request)
-}
-
-/** Greetings, thanks and remarks: nothing that a tool could do. */
-export function isSmallTalk(request: string): boolean {
-  const words = wordsOf(request.replace(/['’]/g, ''))
-  return words.length > 0 && words.length <= 12 && words.every((word) => SMALL_TALK.has(word))
 }
 
 /** Why the sentence is doubtful for a tool that reads: it may match the words of a request for something else. */

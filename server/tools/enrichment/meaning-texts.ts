@@ -14,6 +14,12 @@ export function toolText(server: string, { name, description }: { name: string; 
   return `${of === own ? own : `${of} ${own}`}: ${description}`.slice(0, MAX_TOOL_TEXT)
 }
 
+/** Whether most letters are Latin: a model that knows English only can say nothing about others. */
+export function isMostlyLatin(text: string): boolean {
+  const letters = text.match(/\p{L}/gu)?.length ?? 0
+  return 2 * (text.match(/\p{Script=Latin}/gu)?.length ?? 0) >= letters
+}
+
 /** The request as a whole, and its clauses if it has several. */
 export function requestTexts(request: string): string[] {
   const text = nameLiterals(request.slice(0, MAX_REQUEST))

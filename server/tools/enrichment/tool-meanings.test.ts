@@ -68,6 +68,17 @@ describe('a model on this machine', () => {
     expect(embedder.close).toHaveBeenCalled()
   })
 
+  it('is not asked about a request in another script, because it knows English only', async () => {
+    const { embedder, meanings } = local(async (texts) => texts.map(() => Float32Array.of(1, 0)))
+    meanings.wake()
+    await vi.waitFor(() => expect(meanings.done(few)).toBe(3), PATIENCE_MS)
+    for (const request of ['今天的天气如何？', 'какая сегодня погода', 'מה מזג האוויר'])
+      expect(await meanings.similarities(request, never)).toBeUndefined()
+    expect((await meanings.similarities('wie wird das Wetter, 你好?', never))?.size).toBe(3)
+    expect(embedder.embed).toHaveBeenCalledTimes(4)
+    await meanings.close()
+  })
+
   it('that is late is gone without, and asked again with the next request', async () => {
     vi.useFakeTimers()
     try {

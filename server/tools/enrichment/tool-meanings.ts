@@ -15,7 +15,7 @@ import { toolKey } from '../../routing/tool-corpus.ts'
 import type { Json, KeyValueStore } from '../../storage/key-value-store.ts'
 import type { KnownTool } from '../tool-index.ts'
 import { DefinitionValues, rareWarning } from './definition-values.ts'
-import { requestTexts, rescale, similarity, toolText } from './meaning-texts.ts'
+import { isMostlyLatin, requestTexts, rescale, similarity, toolText } from './meaning-texts.ts'
 
 export interface ToolMeaningsOptions {
   embedder: Embedder
@@ -79,6 +79,7 @@ export class ToolMeanings {
 
   /** Resolves to undefined if nothing can be compared. */
   async similarities(request: string, signal: AbortSignal): Promise<Similarities | undefined> {
+    if (this.#options.embedder.isLocal && !isMostlyLatin(request)) return undefined
     const tools = this.#options.tools()
     const known = tools.flatMap(({ server, tool }) => {
       const vector = this.#vectors.get(idOf({ server, tool }))
