@@ -54,6 +54,8 @@ export interface SessionSummary {
   pendingApprovals: number
   /** The first of those calls, with shortened arguments. Only if there are any. */
   waiting?: WaitingCall[]
+  /** The open questions of MCP servers, oldest first. Only if there are any. */
+  questions?: WaitingQuestion[]
   /** The review that waits for the person, with its number of changed files. */
   review?: { reviewId: string; files: number }
   isPinned: boolean
@@ -76,6 +78,15 @@ export interface WaitingCall {
   name: string
   args: Record<string, unknown>
   requestedAt: number
+}
+
+/** A question of the call's MCP server. Everything in it is hostile text. */
+export interface WaitingQuestion {
+  callId: string
+  id: string
+  server: string
+  name: string
+  at: number
 }
 
 export interface SessionsReply {

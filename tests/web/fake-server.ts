@@ -343,7 +343,7 @@ export class FakeServer {
       const all = this.#summaries().filter(
         (each) =>
           each.title.toLowerCase().includes(title) &&
-          (!isWaiting || each.pendingApprovals > 0 || each.review) &&
+          (!isWaiting || each.pendingApprovals > 0 || each.questions || each.review) &&
           (archived === 'any' || archived === String(each.isArchived))
       )
       const waitingCalls = all.reduce((sum, { pendingApprovals }) => sum + pendingApprovals, 0)

@@ -7,18 +7,25 @@ import { useWaiting } from '../stores/waiting.ts'
 import { count } from '../text/format.ts'
 
 const NAME = 'MCP Orchestrator'
-/** All that waits, and how many of it are reviews. */
-function attentionText(waiting: number, reviews: number): string {
-  const calls = waiting - reviews
+type Waiting = Pick<ReturnType<typeof useWaiting>, 'callCount' | 'questionCount' | 'reviewCount'>
+
+function attentionText({ callCount, questionCount, reviewCount }: Waiting): string {
   return [
-    ...(calls > 0 || reviews === 0 ? [`${count(calls, 'tool call needs', 'tool calls need')} your approval.`] : []),
-    ...(reviews > 0 ? [`${count(reviews, 'review waits', 'reviews wait')} for you.`] : [])
+    ...(callCount > 0 ? [`${count(callCount, 'tool call needs', 'tool calls need')} your approval.`] : []),
+    ...(questionCount > 0
+      ? [`${count(questionCount, 'question of an MCP server waits', 'questions of MCP servers wait')} for your answer.`]
+      : []),
+    ...(reviewCount > 0 ? [`${count(reviewCount, 'review waits', 'reviews wait')} for you.`] : [])
   ].join(' ')
 }
-const QUESTION = 'An MCP server asks you a question.'
+
+function neededNow({ callCount, questionCount }: Waiting): string {
+  if (callCount > 0) return 'approval'
+  return questionCount > 0 ? 'answer' : 'review'
+}
 
 /**
- * Shows calls that need approval in the tab's title and icon, announces them to screen readers, and sends notifications if wanted.
+ * Shows what waits for the person in the tab's title and icon, announces them to screen readers, and sends notifications if wanted.
  * Also announces answers and errors. Rows of the conversation can't be live regions, because they are drawn again while scrolling.
  */
 export function useAttention(title: () => string): void {
@@ -26,15 +33,15 @@ export function useAttention(title: () => string): void {
   const notices = useNotices()
   const waiting = useWaiting()
   watch(
-    [() => waiting.count, title],
+    [() => waiting.count, title, () => neededNow(waiting)],
     ([number, name]) => {
       const place = name === '' ? NAME : `${revealPlainly(name, 'prose')} · ${NAME}`
-      document.title = number > 0 ? `(${number}) Needs your approval · ${place}` : place
+      document.title = number > 0 ? `(${number}) Needs your ${neededNow(waiting)} · ${place}` : place
       document.getElementById('favicon')?.setAttribute('href', faviconFor(number))
     },
     { immediate: true }
   )
-  const texts = () => attentionText(waiting.count, waiting.reviewCount)
+  const texts = () => attentionText(waiting)
   watch([() => waiting.ids, texts] as const, ([ids, text], [before, textBefore]) => {
     if (text !== textBefore) notices.retract(textBefore)
     if (ids.every((id) => before.includes(id))) return
@@ -42,14 +49,6 @@ export function useAttention(title: () => string): void {
     // The same tag in all tabs, so that they show one notification.
     if (document.visibilityState === 'hidden' && notificationsWanted()) notify(text, 'waiting')
   })
-  watch(
-    () => session.questionIds.length,
-    (open, before) => {
-      if (open <= before) return
-      notices.announce(QUESTION)
-      if (document.visibilityState === 'hidden' && notificationsWanted()) notify(QUESTION, session.sessionId)
-    }
-  )
   session.onEvent(({ type, data }) => {
     if (type === 'agent:error') notices.announce(revealPlainly(data.message))
     // Another tab may have switched the model: say so, because calls that waited here are gone.

@@ -6,6 +6,7 @@ import { computed, ref, shallowRef, toRaw, watch } from 'vue'
 import type { Ack, CommandInput, CommandName } from '../../contract/commands.ts'
 import type { SessionEvent } from '../../contract/events.ts'
 import type { Progress, Ready, SessionState, Snapshot } from '../../contract/live.ts'
+import type { WaitingQuestion } from '../../contract/rest.ts'
 import { openQuestions, pendingCalls, undecidedCalls } from '../../contract/transcript.ts'
 import { ApiError, api, becomeOwner, forgetOwner, OWNER_PROBLEMS, takeOwnerNews } from '../api.ts'
 import { newId } from '../new-id.ts'
@@ -83,9 +84,11 @@ export const useSession = defineStore('session', () => {
     return pendingCalls(toRaw(transcript.value)).map(({ callId }) => callId)
   })
   /** Questions of MCP servers that wait for an answer. */
-  const questionIds = computed(() => {
+  const questions = computed((): WaitingQuestion[] => {
     void version.value
-    return openQuestions(toRaw(transcript.value)).map(({ call, question }) => `${call.callId}:${question.id}`)
+    return openQuestions(toRaw(transcript.value)).map(({ call: { callId, server, name }, question: { id, at } }) => ({
+      ...{ callId, id, server, name, at }
+    }))
   })
   const pending = computed(() => pendingIds.value.flatMap((id) => transcript.value.calls[id] ?? []))
   /** The call that runs in a fork. The others wait until it is decided. */
@@ -323,7 +326,7 @@ export const useSession = defineStore('session', () => {
       version,
       pending,
       pendingIds,
-      questionIds,
+      questions,
       runningCall,
       previewing,
       stopped,

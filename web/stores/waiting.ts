@@ -1,6 +1,6 @@
 import { defineStore } from 'pinia'
 import { computed, ref, watch } from 'vue'
-import type { SessionSummary, WaitingCall } from '../../contract/rest.ts'
+import type { SessionSummary, WaitingCall, WaitingQuestion } from '../../contract/rest.ts'
 import { api } from '../api.ts'
 import { onNews } from '../news.ts'
 import { recalled } from '../remembered.ts'
@@ -13,18 +13,19 @@ import { useSessions } from './sessions.ts'
 const MAX_LISTED = 1000
 const UNTITLED = 'New session'
 
-/** A session with calls that need approval, or with an open review. `calls` has the first of the calls. */
+/** A session with calls that need approval, open questions of MCP servers, or an open review. `calls` has the first of the calls. */
 interface WaitingSession {
   sessionId: string
   title: string
   /** How many calls. */
   count: number
   calls: WaitingCall[]
+  questions: WaitingQuestion[]
   review: { reviewId: string; files: number } | null
 }
 
 /**
- * Everything that waits for the person: calls and reviews in all their sessions, calls of outside clients, and queued messages in other
+ * Everything that waits for the person: calls, questions and reviews in all their sessions, calls of outside clients, and queued messages in other
  * sessions. The server tells what changes; the open session's own transcript is even newer.
  */
 export const useWaiting = defineStore('waiting', () => {
@@ -37,7 +38,8 @@ export const useWaiting = defineStore('waiting', () => {
   /** News that came since the list was requested. The reply may be older. */
   let since = new Map<string, SessionSummary | null>()
   function take(sessionId: string, summary: SessionSummary | null): void {
-    if (summary && (summary.pendingApprovals > 0 || summary.review)) known.value.set(sessionId, summary)
+    if (summary && (summary.pendingApprovals > 0 || summary.questions || summary.review))
+      known.value.set(sessionId, summary)
     else known.value.delete(sessionId)
   }
   async function load(): Promise<void> {
@@ -60,10 +62,11 @@ export const useWaiting = defineStore('waiting', () => {
   )
 
   const here = computed((): WaitingSession[] => {
-    const { sessionId, pending } = session
+    const { sessionId, pending, questions } = session
     const review = reviews.open && { reviewId: reviews.open.reviewId, files: reviews.open.changes.total }
-    if (!session.isKnown || (pending.length === 0 && !review)) return []
-    return [{ sessionId, title: list.current?.title ?? UNTITLED, count: pending.length, calls: [...pending], review }]
+    if (!session.isKnown || (pending.length === 0 && questions.length === 0 && !review)) return []
+    const title = list.current?.title ?? UNTITLED
+    return [{ sessionId, title, count: pending.length, calls: [...pending], questions, review }]
   })
   const sessions = computed((): WaitingSession[] => {
     const others = [...known.value.values()].filter(
@@ -73,19 +76,21 @@ export const useWaiting = defineStore('waiting', () => {
       ...here.value,
       ...others
         .toSorted((a, b) => b.activeAt - a.activeAt)
-        .map(({ sessionId, title, pendingApprovals, waiting = [], review = null }) => {
-          return { sessionId, title, count: pendingApprovals, calls: waiting, review }
+        .map(({ sessionId, title, pendingApprovals, waiting = [], questions = [], review = null }) => {
+          return { sessionId, title, count: pendingApprovals, calls: waiting, questions, review }
         })
     ]
   })
   const reviewCount = computed(() => sessions.value.filter(({ review }) => review).length)
-  const count = computed(() =>
-    sessions.value.reduce((sum, each) => sum + each.count, inbox.cards.length + reviewCount.value)
-  )
+  const questionCount = computed(() => sessions.value.reduce((sum, { questions }) => sum + questions.length, 0))
+  /** Calls in all sessions and of outside clients. */
+  const callCount = computed(() => sessions.value.reduce((sum, each) => sum + each.count, inbox.cards.length))
+  const count = computed(() => callCount.value + questionCount.value + reviewCount.value)
   /** One for each thing that waits, to notice new ones. */
   const ids = computed(() => [
-    ...sessions.value.flatMap(({ sessionId, calls, review }) => [
+    ...sessions.value.flatMap(({ sessionId, calls, questions, review }) => [
       ...calls.map(({ callId }) => `${sessionId} ${callId}`),
+      ...questions.map(({ callId, id }) => `${sessionId} question ${callId} ${id}`),
       ...(review ? [`${sessionId} review ${review.reviewId}`] : [])
     ]),
     ...inbox.cards.map(({ id }) => id)
@@ -100,5 +105,5 @@ export const useWaiting = defineStore('waiting', () => {
   const titleOf = (sessionId: string) =>
     (known.value.get(sessionId) ?? list.list.find((each) => each.sessionId === sessionId))?.title ?? UNTITLED
 
-  return { sessions, count, reviewCount, ids, queued }
+  return { sessions, count, callCount, questionCount, reviewCount, ids, queued }
 })

@@ -1,6 +1,6 @@
 import { setImmediate as othersTurn } from 'node:timers/promises'
-import type { WaitingCall } from '../../../contract/rest.ts'
-import { type CallEntry, pendingCalls, type Transcript } from '../../../contract/transcript.ts'
+import type { WaitingCall, WaitingQuestion } from '../../../contract/rest.ts'
+import { type CallEntry, openQuestions, pendingCalls, type Transcript } from '../../../contract/transcript.ts'
 import { WORKSPACE } from '../../calls/offered-tool.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { headOf } from '../../lib/cut-text.ts'
@@ -19,11 +19,13 @@ export interface Digest {
   pendingApprovals: number
   /** The first of the calls that need approval. */
   waiting: WaitingCall[]
+  questions: WaitingQuestion[]
   review: { reviewId: string; files: number } | null
 }
 
 const MAX_KNOWN = 5000
 const MAX_WAITING = 20
+const MAX_QUESTIONS = 100
 const MAX_ARGS = 10
 const MAX_ARG_CHARS = 300
 
@@ -77,6 +79,9 @@ export function digestOf(transcript: Transcript): Digest {
     usedSandbox: Object.values(calls).some(({ server, startedAt }) => server === WORKSPACE && startedAt !== undefined),
     pendingApprovals: waiting.length,
     waiting: waiting.slice(0, MAX_WAITING).map(waitingCall),
+    questions: openQuestions(transcript)
+      .slice(0, MAX_QUESTIONS)
+      .map(({ call: { callId, server, name }, question: { id, at } }) => ({ callId, id, server, name, at })),
     review: review && { reviewId: review.reviewId, files: review.changes.total }
   }
 }

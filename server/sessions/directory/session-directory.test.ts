@@ -137,6 +137,26 @@ describe('the list', () => {
     expect(waitingCalls).toBe(0)
   })
 
+  it('names the open questions of MCP servers, and finds the sessions that have some', async () => {
+    const { data } = asked('c')
+    const question = { callId: 'c', id: 'q1', message: 'Which one?', fields: [], expiresAt: Date.now() + 60_000 }
+    await fake.store.events.append('session-3', [
+      { type: 'user:message', data: { turnId: 't1', text: 'go' } },
+      { type: 'tool:approval_required', data: { ...data, server: 'shop', name: 'order' } },
+      { type: 'tool:approval_resolved', data: { callId: 'c', approved: true, by: 'human' } },
+      { type: 'tool:started', data: { callId: 'c' } },
+      { type: 'tool:question', data: question }
+    ])
+    const waiting = await directory.list('me', { limit: 9, waiting: true })
+    const questions = [{ callId: 'c', id: 'q1', server: 'shop', name: 'order', at: expect.any(Number) }]
+    expect(waiting).toMatchObject({ total: 1, waitingCalls: 0, sessions: [{ sessionId: 'session-3', questions }] })
+    await fake.store.events.append('session-3', [
+      { type: 'tool:question_answered', data: { callId: 'c', id: 'q1', action: 'decline', by: 'human' } }
+    ])
+    expect((await directory.list('me', { limit: 9, waiting: true })).total).toBe(0)
+    expect((await directory.summary('session-3')).questions).toBeUndefined()
+  })
+
   it('reads the logs of those sessions only in which something happened since', async () => {
     expect(await listed('me')).toHaveLength(ids.length)
     reads = []

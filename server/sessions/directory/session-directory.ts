@@ -10,7 +10,7 @@ import type { EventLog, StoredEvent } from '../../storage/event-log.ts'
 import type { KeyValueStore } from '../../storage/key-value-store.ts'
 import type { SessionRecord, SessionStore } from '../../storage/session-store.ts'
 import type { OpenOptions, Proof, SessionAccess } from '../access/session-access.ts'
-import { digestOf, SessionDigests } from '../access/session-digests.ts'
+import { type Digest, digestOf, SessionDigests } from '../access/session-digests.ts'
 import type { SessionMeta } from '../access/stored-meta.ts'
 import type { Chat } from '../chat/chat.ts'
 import type { SessionFeed } from '../feed/session-feed.ts'
@@ -35,7 +35,7 @@ export interface ListQuery {
   before?: string | undefined
   /** Only sessions with this text in their title, ignoring case. */
   title?: string | undefined
-  /** Only sessions with calls that need approval. */
+  /** Only sessions with something that waits for the person: calls, questions of servers, or a review. */
   waiting?: boolean | undefined
   /** Only archived sessions, or only others; both if it is left out. */
   archived?: boolean | undefined
@@ -115,7 +115,7 @@ export class SessionDirectory {
 
   async #waiting(all: SessionMeta[]): Promise<{ metas: SessionMeta[]; waitingCalls: number }> {
     const digests = await Promise.all(all.map((meta) => this.#digests.of(meta)))
-    const metas = all.filter((_, at) => digests[at]?.review || (digests[at]?.pendingApprovals ?? 0) > 0)
+    const metas = all.filter((_, at) => digests[at] && isWaiting(digests[at]))
     return { metas, waitingCalls: digests.reduce((sum, { pendingApprovals }) => sum + pendingApprovals, 0) }
   }
 
@@ -209,7 +209,7 @@ export class SessionDirectory {
   async #summarize(meta: SessionMeta): Promise<SessionSummary> {
     const { sessionId, title, createdAt, pinnedAt, archivedAt, isDeleted } = meta
     const [digest, record] = await Promise.all([this.#digests.of(meta), this.#deps.store.get(sessionId)])
-    const { model, lastAt, pendingApprovals, waiting, review, usedSandbox } = digest
+    const { model, lastAt, pendingApprovals, waiting, questions, review, usedSandbox } = digest
     const { sandbox, recycleInMs } = await this.#stateOf(sessionId, record, usedSandbox)
     return {
       sessionId,
@@ -221,6 +221,7 @@ export class SessionDirectory {
       recycleInMs,
       pendingApprovals,
       ...(waiting.length > 0 && { waiting }),
+      ...(questions.length > 0 && { questions }),
       ...(review && { review }),
       isPinned: pinnedAt !== null,
       isArchived: archivedAt !== null,
@@ -247,6 +248,10 @@ export class SessionDirectory {
     const at = usedAt ?? Math.max(createdAt, (await this.#deps.store.get(sessionId))?.activeAt ?? 0)
     return `${String((pinnedAt === null ? 0 : PINNED) + at).padStart(15, '0')}_${sessionId}`
   }
+}
+
+function isWaiting({ pendingApprovals, questions, review }: Digest): boolean {
+  return pendingApprovals > 0 || questions.length > 0 || review !== null
 }
 
 /** A message may consist of files only. */

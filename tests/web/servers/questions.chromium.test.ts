@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { PROGRAMS } from '../../../contract/programs.ts'
 import { PHONE } from '../../support/browser.ts'
 import { useFakePage } from '../fake-page.ts'
 import type { FakeSession } from '../fake-server.ts'
@@ -72,6 +73,59 @@ it('shows progress, a question that names its server, and the log; answers by ke
   await page.getByText('Log of the server, 1 message').click()
   await page.getByText('The stove is cold.').waitFor()
   expect(now().offences).toEqual([])
+})
+
+it('counts a question as waiting, leads to it by bar and key, and from another session', async () => {
+  const { me, session } = await now().arrive(running)
+  const { page } = me
+  session.append('tool:question', FORM)
+  await expect.poll(() => page.title()).toMatch(/^\(1\) Needs your answer/)
+  await expect
+    .poll(() => page.locator('[aria-live]').allTextContents())
+    .toContain('1 question of an MCP server waits for your answer.')
+  const isFocused = () => page.evaluate('document.activeElement.dataset.question')
+  await page.getByText('1 question of an MCP server waits for your answer', { exact: true }).waitFor()
+  await me.composer.focus()
+  await page.keyboard.press('Alt+KeyP')
+  await expect.poll(isFocused).toBe('q1')
+  await me.composer.focus()
+  await page.getByRole('button', { name: 'Show', exact: true }).click()
+  await expect.poll(isFocused).toBe('q1')
+
+  await page.getByRole('navigation', { name: 'Sessions' }).getByRole('button', { name: 'New session' }).click()
+  now().fake.tell(session.id)
+  await expect.poll(() => page.title()).toMatch(/^\(1\) Needs your answer/)
+  const item = page.getByRole('navigation', { name: 'Sessions' }).getByRole('listitem').filter({ hasText: 'order' })
+  await item.getByText('question', { exact: true }).waitFor()
+  await me.button('Waiting for you: 1').click()
+  const dialog = page.getByRole('dialog', { name: 'Waiting for you' })
+  expect(await seriousFaults(page)).toEqual([])
+  await dialog.getByRole('button', { name: /The MCP server shop asks you a question/ }).click()
+  await expect.poll(isFocused).toBe('q1')
+  session.append('tool:question_answered', { callId: 'a', id: 'q1', action: 'decline', by: 'human' })
+  await expect.poll(() => page.title()).not.toContain('Needs')
+  expect(now().offences).toEqual([])
+})
+
+it('shows the question of a call that a program makes', async () => {
+  const { me, session } = await now().arrive((opened) => {
+    opened.append('user:message', { turnId: 't', text: 'order' })
+    opened.ask('t', [
+      { callId: 'prog', server: PROGRAMS, name: 'run_code', args: { code: 'await tools.shop.order()' } }
+    ])
+    opened.append('tool:approval_resolved', { callId: 'prog', approved: true, by: 'human' })
+    opened.append('tool:started', { callId: 'prog' })
+    const program = { callId: 'prog', n: 1, line: 1, source: 'await tools.shop.order()', sources: [] }
+    const call = { callId: 'a', turnId: 't', server: 'shop', name: 'order', args: {}, definition: 'fake', hash: 'h' }
+    opened.append('tool:approval_required', { ...call, queuePosition: 1, totalInQueue: 1, program })
+    opened.append('tool:approval_resolved', { callId: 'a', approved: true, by: 'human' })
+    opened.append('tool:started', { callId: 'a' })
+  })
+  session.append('tool:question', FORM)
+  await me.page.getByRole('region', { name: 'The MCP server shop asks you' }).waitFor()
+  await me.composer.focus()
+  await me.page.keyboard.press('Alt+KeyP')
+  await expect.poll(() => me.page.evaluate('document.activeElement.dataset.question')).toBe('q1')
 })
 
 it('shows the whole host of an address before it is opened, and says when a restart ended the question', async () => {

@@ -1,10 +1,13 @@
 import type { SearchReply, SessionSummary } from '../../../contract/rest.ts'
-import { pendingCalls } from '../../../contract/transcript.ts'
+import { openQuestions, pendingCalls } from '../../../contract/transcript.ts'
 import type { FakeSession } from '../fake-server.ts'
 
 export function summaryOf({ id, transcript, marks, activeAt }: FakeSession): SessionSummary {
   const first = transcript.entries.find((entry) => entry.kind === 'user')
   const waiting = pendingCalls(transcript)
+  const questions = openQuestions(transcript).map(({ call: { callId, server, name }, question: { id, at } }) => ({
+    ...{ callId, id, server, name, at }
+  }))
   return {
     sessionId: id,
     title: first?.kind === 'user' ? first.text.slice(0, 60) : '',
@@ -15,6 +18,7 @@ export function summaryOf({ id, transcript, marks, activeAt }: FakeSession): Ses
     recycleInMs: 800_000,
     pendingApprovals: waiting.length,
     ...(waiting.length > 0 && { waiting }),
+    ...(questions.length > 0 && { questions }),
     ...(transcript.review && {
       review: { reviewId: transcript.review.reviewId, files: transcript.review.changes.total }
     }),

@@ -41,12 +41,17 @@ export function useOlderRows(scroller: Readonly<Ref<HTMLElement | null>>, rows: 
     // The person went there on purpose, so their next key is meant for it.
     typing.clear()
     if (callId === undefined) row.tabIndex = -1
-    const focused = callId === undefined ? row : row.querySelector<HTMLElement>('[data-call]')
+    const focused =
+      callId === undefined
+        ? row
+        : row.querySelector<HTMLElement>(`[data-call="${CSS.escape(callId)}"], [data-question]`)
     focused?.focus({ preventScroll: true })
     row.animate([{ backgroundColor: 'var(--accent-soft)' }, { backgroundColor: 'transparent' }], MARKED_MS)
   }
-  const rowOf = (callId?: string) =>
-    session.transcript.entries.find((entry) => entry.kind === 'call' && entry.callId === callId)?.seq
+  function rowOf(callId = ''): number | undefined {
+    const shown = session.transcript.calls[callId]?.program?.callId ?? callId
+    return session.transcript.entries.find((entry) => entry.kind === 'call' && entry.callId === shown)?.seq
+  }
   watch(
     () => (session.isKnown && place.target?.sessionId === session.sessionId ? place.target : null),
     (target) => {

@@ -1,9 +1,9 @@
-import { type Ref, watch } from 'vue'
+import { nextTick, type Ref, watch } from 'vue'
 import { useSession } from '../../stores/session.ts'
 import { typing } from '../page-typing.ts'
 import type { useVirtualRows } from './use-virtual-rows.ts'
 
-/** Leads to the first card that waits for a decision: by key or button, after a decision, and when it appears at the end. */
+/** Leads to the first card that waits for a decision or an answer: by key or button, after a decision, and when it appears at the end. */
 export function useWaitingCards(
   scroller: Readonly<Ref<HTMLElement | null>>,
   rows: ReturnType<typeof useVirtualRows>,
@@ -23,6 +23,20 @@ export function useWaitingCards(
   function reviewNow(): void {
     typing.clear()
     void review()
+  }
+  async function toQuestion(): Promise<void> {
+    const [question] = session.questions
+    const row = rowOf(question?.callId)
+    if (!question || row === undefined) return
+    // The card's code is loaded with the first question.
+    await Promise.all([rows.toRow(row), import('../../components/question/QuestionCard.vue')])
+    await nextTick()
+    const card = `[data-row="${row}"] [data-question="${CSS.escape(question.id)}"]`
+    scroller.value?.querySelector<HTMLElement>(card)?.focus()
+  }
+  function answerNow(): void {
+    typing.clear()
+    void toQuestion()
   }
   function isInSight(callId: string): boolean {
     const card = scroller.value?.querySelector(selectorOf(callId))?.getBoundingClientRect()
@@ -62,5 +76,5 @@ export function useWaitingCards(
     },
     { immediate: true, flush: 'post' }
   )
-  return reviewNow
+  return { reviewNow, answerNow }
 }
