@@ -179,7 +179,7 @@ describe('a call', () => {
     data: { callId: 'c1', approved: true, by: 'human' }
   }
 
-  it('that nobody decided is dropped when its turn ends; a later yes changes nothing', () => {
+  it('that nobody decided is dropped when its turn ends; a later approval changes nothing', () => {
     const transcript = fold([message, ask(2), end, yes])
     expect(pendingCalls(transcript)).toEqual([])
     expect(callOf(transcript, 'c1')?.decision).toMatchObject({ approved: false, by: 'cancel' })

@@ -29,7 +29,7 @@ interface Cost {
 type Result = Record<string, unknown>
 type Call = (server: string, tool: string, args: Result) => Promise<Result>
 
-/** What the model reads of a result. */
+/** The characters of a result that the model reads. */
 const seen = ({ content, structuredContent }: Result) => JSON.stringify(content ?? structuredContent ?? '').length
 const tokens = (chars: number) => Math.ceil(chars / CHARS_PER_TOKEN)
 

@@ -160,11 +160,13 @@ async function openMetrics({ METRICS_FILE: file }: Settings, logger: Logger) {
 }
 
 /** All servers if `only` is undefined. */
-function readExpose(wish: string | undefined, file: string, { servers }: Registry): { only?: string } | undefined {
-  if (wish === undefined) return undefined
-  if (wish === 'all') return {}
-  if (servers.get(wish)?.enabled) return { only: wish }
-  const problem = servers.has(wish) ? `"${wish}", which is switched off` : `"${wish.slice(0, 100)}", which is not there`
+function readExpose(value: string | undefined, file: string, { servers }: Registry): { only?: string } | undefined {
+  if (value === undefined) return undefined
+  if (value === 'all') return {}
+  if (servers.get(value)?.enabled) return { only: value }
+  const problem = servers.has(value)
+    ? `"${value}", which is switched off`
+    : `"${value.slice(0, 100)}", which is not there`
   const message = `GATEWAY_EXPOSE (--expose) must be "all" or a server in ${file}; it is ${problem}.`
   throw new AppError('invalid', 'invalid_setting', message)
 }

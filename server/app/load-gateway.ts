@@ -246,9 +246,9 @@ function modelWriter(settings: Settings, logger: Logger, open: Models | undefine
   const isConfigured = ANTHROPIC_API_KEY ?? GEMINI_API_KEY ?? OPENAI_API_KEY ?? OPENAI_COMPATIBLE_BASE_URL
   if (LLM_PROVIDER === 'demo' || isConfigured === undefined) return undefined
   let models = open
-  return async (wish, signal) => {
+  return async (request, signal) => {
     const { openModels, writeText } = await import('./app-models.ts')
     models ??= openModels(settings, logger)
-    return writeText(models, wish, signal)
+    return writeText(models, request, signal)
   }
 }

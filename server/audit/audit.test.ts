@@ -303,11 +303,11 @@ describe('an audit log that can not be written', () => {
     const audit = open()
     call(audit, 'lost')
     rmSync(onlyPath())
-    const goOn = () => {
+    const filesAfterCall = () => {
       call(audit)
       return paths().length
     }
-    await expect.poll(goOn, { interval: 100 }).toBe(1)
+    await expect.poll(filesAfterCall, { interval: 100 }).toBe(1)
     await audit.close()
     expect(states()).toEqual(['broken'])
   })

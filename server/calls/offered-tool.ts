@@ -45,8 +45,8 @@ const MAX_TOOLS = 500
 /** Our own tools keep their names; the names of servers' tools are prefixed with the server's name. */
 export function offerTools(server: string, definitions: ToolDefinitionInput[], taken: Set<string>): OfferedTool[] {
   return usable(definitions).map((definition) => {
-    const wish = OWN.has(server) ? definition.name : `${server}__${definition.name}`
-    const modelName = uniqueName(wish.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, MAX_NAME), taken)
+    const wanted = OWN.has(server) ? definition.name : `${server}__${definition.name}`
+    const modelName = uniqueName(wanted.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, MAX_NAME), taken)
     taken.add(modelName)
     return {
       server,
@@ -86,11 +86,11 @@ export function claimsOf({ description, annotations = {} }: OfferedTool): ToolCl
   }
 }
 
-function uniqueName(wish: string, taken: Set<string>): string {
-  if (!taken.has(wish)) return wish
+function uniqueName(wanted: string, taken: Set<string>): string {
+  if (!taken.has(wanted)) return wanted
   for (let number = 2; ; number++) {
     const suffix = `_${number}`
-    const name = wish.slice(0, MAX_NAME - suffix.length) + suffix
+    const name = wanted.slice(0, MAX_NAME - suffix.length) + suffix
     if (!taken.has(name)) return name
   }
 }

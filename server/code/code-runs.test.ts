@@ -158,7 +158,7 @@ it('answers before the sandbox of the program is stopped, but is closed only aft
 
 it('tells the caller that a program waits for a sandbox, and gives the place on when the first one has ended', async () => {
   const queue = new RealmQueue(localPlaces(1))
-  const runs = instance({ answerMs: 20 }, (wish) => queue.open(wish, async () => localRealm()))
+  const runs = instance({ answerMs: 20 }, (request) => queue.open(request, async () => localRealm()))
   const first = await start(runs, 'await tools.s.hang()')
   await runs.report(first, local)
   const second = await start(runs, '1 + 1')

@@ -114,7 +114,7 @@ function checkKubernetes(settings: Settings): void {
   if (SANDBOX_IMAGE) throw refuse('a cluster builds no image from SANDBOX_IMAGE; set KUBERNETES_IMAGE instead.')
   if (!KUBERNETES_IMAGE) throw refuse('set KUBERNETES_IMAGE to the sandbox image (docs/guides/kubernetes.md).')
   if (SANDBOX_NETWORK !== 'none')
-    throw refuse('SANDBOX_NETWORK must be none; policies of the cluster close the network.')
+    throw refuse('SANDBOX_NETWORK must be none: network policies of the cluster block the network.')
 }
 
 function checkToken(name: SettingName, token: string | undefined): void {

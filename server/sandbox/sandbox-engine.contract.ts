@@ -84,7 +84,7 @@ export function describeSandboxEngine(name: string, prepare: () => Promise<TestS
       await engine.remove(id)
     })
 
-    // Seen to fail with readers between command and server, which get their turn too late: an empty answer and exit code 0.
+    // With relay processes between command and server, the output of a command is empty on a busy machine.
     it('loses none of what a command says while others take the processor, and gives real pipes', async () => {
       const { id, connection } = await sandboxes.open()
       await run(connection, 'for i in $(seq 60); do (while :; do :; done) & done; seq 20000 > numbers')
@@ -96,7 +96,7 @@ export function describeSandboxEngine(name: string, prepare: () => Promise<TestS
       await engine.remove(id)
     })
 
-    // Seen to fail with a server that calls itself what it is and heeds signals: the connection was lost.
+    // A server that these commands find by its name, and that obeys their signals, loses the connection.
     it.each(['pkill -f node', 'pkill -9 -f server'])(
       'outlives a command that ends its own processes by %s',
       async (kill) => {

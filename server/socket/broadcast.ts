@@ -31,7 +31,7 @@ async function tellState(io: Pick<Io['local'], 'to'>, sessionId: string, options
   try {
     io.to(sessionRoom(sessionId)).emit('session:state', await options.directory.state(sessionId))
   } catch (error) {
-    options.logger.debug({ err: error, sessionId }, 'No state to tell.')
+    options.logger.debug({ err: error, sessionId }, 'Could not tell clients the state of a session.')
   }
 }
 

@@ -7,10 +7,10 @@ import type { Chat } from '../sessions/chat/chat.ts'
 /** If the client requests another model, switches the session to it, for every tab. */
 export async function chooseModel(
   sessionId: string,
-  wish: unknown,
+  input: unknown,
   { models, chat, logger }: { models: Models; chat: Chat; logger: Logger }
 ): Promise<string> {
-  const wanted = typeof wish === 'string' && wish !== '' ? wish : undefined
+  const wanted = typeof input === 'string' && input !== '' ? input : undefined
   const current = (await chat.transcript(sessionId)).model
   if (current !== null && wanted === undefined) return current
   try {

@@ -47,7 +47,8 @@ async function tellChange(io: Io, sessionId: string, { access, directory, logger
     io.to(ownerRoom(owner)).emit('session:changed', news)
   } catch (error) {
     // It was deleted meanwhile, or the store does not answer; the page loads its list again after a while.
-    if (!isAppError(error, 'unknown_session')) logger.debug({ err: error, sessionId }, 'No news of a session to tell.')
+    if (!isAppError(error, 'unknown_session'))
+      logger.debug({ err: error, sessionId }, 'Could not tell clients that a session changed.')
   }
 }
 

@@ -41,8 +41,8 @@ export async function runCommand(
     case 'history:rewind':
       return chat.rewind(sessionId, parse(name, input))
     case 'model:select': {
-      const { model: wish, ...how } = parse(name, input)
-      const model = await models.resolve(wish)
+      const { model: wanted, ...how } = parse(name, input)
+      const model = await models.resolve(wanted)
       await chat.selectModel(sessionId, model, how)
       return { model }
     }

@@ -48,7 +48,7 @@ export interface Checkpoint {
   addBlob(content: Uint8Array | AsyncIterable<Uint8Array>): Promise<{ hash: string; size: number }>
   /** Durable when it resolves: all of it or, after a crash, nothing. Throws if a file's content is missing. */
   commit(delta: CheckpointDelta): Promise<void>
-  /** Reads content in chunks of at most `chunkBytes`. Throws internal `checkpoint_damaged` if the bytes have changed. */
+  /** Reads content in chunks of at most `chunkBytes`. Throws `checkpoint_damaged` (kind internal) if the bytes have changed. */
   read(hash: string, chunkBytes: number): AsyncIterable<Uint8Array>
   /** Reads many small contents at once. Undefined for those that must be read one by one. Throws as `read` does. */
   readSmall(hashes: readonly string[]): Promise<(Uint8Array | undefined)[]>
@@ -59,7 +59,7 @@ export interface Checkpoint {
 export interface ContentStore {
   /** Durable when it resolves, with the hash. */
   putContent(sessionId: string, bytes: Uint8Array): Promise<string>
-  /** Returns undefined if this session has no such content. Throws internal `checkpoint_damaged` if the bytes have changed. */
+  /** Returns undefined if this session has no such content. Throws `checkpoint_damaged` (kind internal) if the bytes have changed. */
   getContent(sessionId: string, hash: string): Promise<Buffer | undefined>
   /** For content that nothing names. Does nothing if there is none. */
   removeContent(sessionId: string, hash: string): Promise<void>

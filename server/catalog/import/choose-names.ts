@@ -22,9 +22,9 @@ export function chooseNames(
     if (isSame(name)) continue
     if (entryOf(name) === undefined) fresh.set(name, server)
     else if (project !== undefined) {
-      const wish = `${name}-${basename(project)}`.slice(0, 90)
-      let other = wish
-      for (let number = 2; entryOf(other) !== undefined && !isSame(other); number++) other = `${wish}-${number}`
+      const preferred = `${name}-${basename(project)}`.slice(0, 90)
+      let other = preferred
+      for (let number = 2; entryOf(other) !== undefined && !isSame(other); number++) other = `${preferred}-${number}`
       if (isSame(other)) continue
       const notes = [...server.notes, `it is called "${other}" here, because there is another "${name}"`]
       fresh.set(other, { ...server, name: other, entry: readEntry(other, server.raw, 0), notes })

@@ -11,7 +11,7 @@ export interface Input {
   description?: string
   isRequired: boolean
   isSecret: boolean
-  /** Set by the publisher; a user can't change it. May contain `{names}` of `variables`. */
+  /** Set by the publisher; a user can't change it. May contain placeholders such as `{name}`, filled from `variables`. */
   value?: string
   default?: string
   choices: string[]

@@ -112,7 +112,7 @@ async function search(
   { query, limit }: Record<string, unknown>,
   context: CallContext
 ) {
-  if (typeof query !== 'string') throw new AppError('invalid', 'invalid_request', 'Give search a text.')
+  if (typeof query !== 'string') throw new AppError('invalid', 'invalid_request', 'search needs a query.')
   await discovery.discover(core, context)
   const options = { limit: searchLimit(limit), owner: context.caller.owner }
   const { matches } = await routeRequest(core, query.slice(0, 4000), options, context.signal)

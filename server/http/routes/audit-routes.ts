@@ -58,7 +58,7 @@ async function find(
   return { entries: found, next }
 }
 
-/** The session of a chat is checked with the reader's own proof: the owner in the row alone opens nothing. */
+/** Links a row to its chat only if the reader's own proof opens that chat; the owner in the row is not enough. */
 function completer(audit: AuditReader, sessions: Sessions, proof: Proof): (entry: AuditEntry) => Promise<AuditEntry> {
   const mayOpen = new Map<string, Promise<boolean>>()
   const check = (id: string) =>

@@ -9,7 +9,7 @@ const OPENING = ['<think>', '<thinking>']
 /** Says that a thought came in tags, so that it is not sent back in another form. */
 const TAGGED = { tags: { name: 'think' } }
 const THOUGHT_ID = 'think-tags'
-/** A closing tag on a line of its own, for servers whose template has written the opening tag. */
+/** A closing tag on a line of its own without an opening one: some model servers put the opening tag into the prompt. */
 const UNOPENED = /^([\s\S]*\n)<\/think(?:ing)?>[^\S\n]*\n\s*/
 
 type Piece = { type: 'text' | 'reasoning'; text: string }

@@ -30,8 +30,8 @@ const CHECK_MS = MAX_REACH_MS + 20_000
 const MAX_ANSWER_BYTES = 64 * 1024
 
 /**
- * Runs beside the server as long as its input, which ends with us, however we end. Silence counts as an end too. Meanwhile it touches
- * the file that the idle init looks at. In the end it ends every process, and the idle init last, which ends the pod.
+ * Runs beside the server until its input closes or stays silent. The input closes when our process ends, even if it is killed. Until
+ * then, it touches the file that the idle init looks at. Then it ends every process, the idle init last, which ends the pod.
  */
 const HOLD = `
 trap '' TERM HUP INT

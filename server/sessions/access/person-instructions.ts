@@ -17,8 +17,8 @@ export class PersonInstructions {
     return typeof found === 'string' ? found : ''
   }
 
-  async change(owner: string, wish: unknown): Promise<string> {
-    const { data: text, error } = instructionsText.safeParse(wish)
+  async change(owner: string, input: unknown): Promise<string> {
+    const { data: text, error } = instructionsText.safeParse(input)
     if (error) throw new AppError('invalid', 'invalid_instructions', error.issues[0]?.message ?? 'Not valid.')
     if (text === '') await this.#keyValues.remove(SPACE, owner)
     else await this.#keyValues.set(SPACE, owner, text)

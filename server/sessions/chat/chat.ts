@@ -206,12 +206,12 @@ export class Chat extends OpenChats {
   }
 
   /** Undoes one version of the workspace, or all since. Returns the version that this makes; none if nothing changed. */
-  async revert(sessionId: string, wish: CommandData<'files:revert'>): Promise<{ changes?: ChangeSummary }> {
+  async revert(sessionId: string, request: CommandData<'files:revert'>): Promise<{ changes?: ChangeSummary }> {
     checkNothingRuns(await this.#begun(sessionId))
     await this.deps.checkQuota(sessionId)
-    const { changeId, scope, hash } = wish
+    const { changeId, scope, hash } = request
     const version = await this.deps.toolbox.recorded(sessionId, 'revert_changes', { changeId, scope, hash }, () =>
-      this.deps.sessions.hold(sessionId, (hold) => revertFiles(hold, wish))
+      this.deps.sessions.hold(sessionId, (hold) => revertFiles(hold, request))
     )
     if (!version) return {}
     const reverted = revertedEvent(version)

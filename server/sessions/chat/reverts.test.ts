@@ -8,7 +8,7 @@ import { called, type FakeChat, type FakeChatOptions, fakeChat, said } from './f
 let chat: FakeChat
 afterEach(() => chat.close())
 
-const wish = { changeId: 'call:c', scope: 'one', hash: 'h' } as const
+const request = { changeId: 'call:c', scope: 'one', hash: 'h' } as const
 const unused = () => Promise.reject(new Error('not in this test'))
 const workspace =
   (applyChanges: Workspace['applyChanges']): NonNullable<FakeChatOptions['workspace']> =>
@@ -23,7 +23,7 @@ it('a revert is recorded once it is stored, and the model is told with the next 
   chat = await fakeChat({
     workspace: workspace(async ({ version }) => ({ ...version, kind: 'version', at: 1, changes }))
   })
-  const { changes: shown } = await chat.chat.revert('s1', wish)
+  const { changes: shown } = await chat.chat.revert('s1', request)
   expect(shown).toMatchObject({ total: 1, files: [{ path: 'a' }] })
   expect((await chat.log()).at(-1)).toMatchObject({
     type: 'files:reverted',
@@ -81,12 +81,12 @@ it('a revert that changes nothing leaves no trace, and none is made while a call
   }
   const model = (_: StepRequest, step: number) => [step === 0 ? called('desk__slow') : said('done')]
   chat = await fakeChat({ workspace: workspace(async () => null), model, sources: [desk], policy: () => 'allow' })
-  expect(await chat.chat.revert('s1', wish)).toEqual({})
+  expect(await chat.chat.revert('s1', request)).toEqual({})
   await chat.chat.send('s1', { text: 'go' })
   await chat.until('tool:started')
-  await expect(chat.chat.revert('s1', wish)).rejects.toMatchObject({ code: 'call_running' })
+  await expect(chat.chat.revert('s1', request)).rejects.toMatchObject({ code: 'call_running' })
   running.resolve()
   await chat.until('turn:end')
-  expect(await chat.chat.revert('s1', wish)).toEqual({})
+  expect(await chat.chat.revert('s1', request)).toEqual({})
   expect((await chat.log()).map(({ type }) => type)).not.toContain('files:reverted')
 })

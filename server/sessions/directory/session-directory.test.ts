@@ -102,7 +102,7 @@ describe('the list', () => {
     expect(times).toEqual(times.toSorted((a, b) => b - a))
   })
 
-  it('finds sessions by a part of their title, in pages too, and by the calls that wait in them', async () => {
+  it('filters by a part of the title, page by page, and by waiting calls', async () => {
     await access.rename('session-3', 'Straße NACH Rom')
     await access.rename('session-9', 'nach Hause')
     const found = async (query: Omit<ListQuery, 'limit'>, limit = 1) => {

@@ -84,7 +84,7 @@ describe('the search', () => {
     expect(await only('use tabs')).toMatchObject([{ by: 'review', seq: 5, after: ' tabs.' }])
   })
 
-  it('takes signs literally, finds other forms of a letter, and titles of sessions', async () => {
+  it('matches punctuation literally, ignores accents and case, and searches titles', async () => {
     await conversation('s-a', 'me', ['a.*b (c) [d] \\e', 'ﬁne Café, STRASSE 💥'])
     await conversation('s-b', 'me', ['axxb'])
     await access.rename('s-b', 'About Rome')

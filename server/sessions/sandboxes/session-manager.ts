@@ -273,7 +273,8 @@ export class SessionManager {
       ...[...this.#sessions.values()].map((session) => session.fork.close()),
       this.pool.stop(),
       this.janitor.stop(),
-      // A start that is interrupted leaves no more than it found. Sandboxes that are being recycled are not swept.
+      // Removes the containers of dead instances here too, in case the startup was interrupted before it did so.
+      // Waits for the shutdown first, so that it skips sandboxes that are being recycled.
       shutdown.run().then(() => this.sweep())
     ])
     await Promise.race([work.then(() => this.#recycleLeftovers(shutdown, late.signal)), isLate])

@@ -164,7 +164,7 @@ export class Toolbox {
     return previewed
   }
 
-  /** A person's decision about changes of the workspace, between two rows of the audit log. */
+  /** Carries out a person's decision about changes of the workspace, and records its start and its end in the audit log. */
   async recorded<T>(sessionId: string, action: string, args: object, work: () => Promise<T>): Promise<T> {
     const end = this.#options.audit.begin({
       caller: await this.#caller(sessionId),
@@ -180,7 +180,7 @@ export class Toolbox {
     }
   }
 
-  /** Checks the call, and makes it between two rows of the audit log. */
+  /** Checks the call, makes it, and records its start and its end in the audit log. */
   async #make(
     hold: HeldSession,
     input: RunInput,

@@ -10,8 +10,8 @@ export function endOf(turnId: string, reason: TurnEndReason): NewEvent {
 }
 
 /**
- * What a review shows is decided once. `seq` is that of its entry: if it has grown since, it can be decided again, because the decision about
- * the earlier changes does not count.
+ * The key of a review's decision, so that each state of it is decided once. `seq` is that of its entry: if the review has grown since, it can
+ * be decided again, because the decision about the earlier changes does not count.
  */
 export function reviewKey(reviewId: string, seq: number): string {
   return `review:${reviewId}:${seq}`

@@ -7,7 +7,7 @@ import type { StoredChangeSet } from '../checkpoint-store.ts'
 /** One side of a change, without its path. */
 export type RecordSide = WorkspaceEntry extends infer E ? (E extends unknown ? Omit<E, 'path'> : never) : never
 
-/** A change set, or with `more` further changes of the set with this id. */
+/** One change set. A large one is split: records with `more` add further changes to the set with the same id. */
 export interface SetRecord extends Omit<StoredChangeSet, 'changes'> {
   more?: true
   changes: [path: string, before: RecordSide | null, after: RecordSide | null][]

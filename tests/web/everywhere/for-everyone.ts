@@ -41,7 +41,7 @@ async function tooSmall(page: Page, devtools: CDPSession): Promise<string[]> {
   return found.map((each) => `by finger: ${each}`)
 }
 
-/** Targets that Tab does not reach. A group of radio buttons is one stop. */
+/** Targets that Tab does not reach. A group of radio buttons is one tab stop. */
 async function unreached(page: Page): Promise<string[]> {
   const count = (await page.evaluate(`(() => {${TARGETS}
     globalThis.missed = new Set(targets.filter((part) => part.type !== 'radio' && part.tabIndex >= 0))

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { lineDiff, newFileRows, unnumbered } from './line-diff.ts'
 
-it('shows what goes and what comes, with line numbers', async () => {
+it('shows removed and added lines, with line numbers', async () => {
   expect(await lineDiff('a\nb\nc\n', 'a\nB\nc\nd\n')).toEqual([
     { kind: 'same', text: 'a', before: 1, after: 1 },
     { kind: 'removed', text: 'b', before: 2 },

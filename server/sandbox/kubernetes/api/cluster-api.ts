@@ -211,7 +211,7 @@ interface ExecRequest {
   command: string[]
 }
 
-/** Opens the stream into a pod. The client's own class ignores slow readers and does not report the end, so it only gives us the options. */
+/** Opens the stream into a pod. The client library only builds the options: its own stream class ignores slow readers and does not report the end. */
 async function openExec(
   config: KubeConfig,
   { namespace, pod, command }: ExecRequest,

@@ -56,7 +56,7 @@ const results = async () =>
     changes?: { hash: string }
   }[]
 
-// Seen before: they ran at the same time, and the file had the content of the first.
+// If both calls ran at once, the first one's content could win.
 it('runs the calls of a step to the sandbox in their order, although all are approved at once', async () => {
   await open('ask', { policy: createPolicy([{ server: 'workspace', glob: '*', rule: 'allow' }]) })
   await fake.until('turn:end')

@@ -186,12 +186,12 @@ it('changes nothing if a revert can not be saved', async () => {
   await accept()
   await fake.until('review:applied')
   const plan = await new WorkspaceHistory(manager).revertPlan('s1', 'review:r-t1', 'one')
-  const wish = { changeId: 'review:r-t1', scope: 'one', hash: plan.hash } as const
+  const request = { changeId: 'review:r-t1', scope: 'one', hash: plan.hash } as const
   fault = { error: away(), fits: isVersion }
-  await expect(fake.chat.revert('s1', wish)).rejects.toMatchObject({ code: 'checkpoint_failed' })
+  await expect(fake.chat.revert('s1', request)).rejects.toMatchObject({ code: 'checkpoint_failed' })
   expect(inSandbox()).toBe('text 0')
   fault = undefined
-  await fake.chat.revert('s1', wish)
+  await fake.chat.revert('s1', request)
   expect(inSandbox()).toBeUndefined()
   expect((await versions()).filter((id) => id.includes('revert:'))).toHaveLength(1)
 })
@@ -210,8 +210,8 @@ it('forgets no file of a revert that can neither be saved nor taken back', async
     })
     return restore.call(this, params)
   })
-  const wish = { changeId: 'review:r-t1', scope: 'one', hash: plan.hash } as const
-  await expect(fake.chat.revert('s1', wish)).rejects.toMatchObject({ code: 'changes_unsaved' })
+  const request = { changeId: 'review:r-t1', scope: 'one', hash: plan.hash } as const
+  await expect(fake.chat.revert('s1', request)).rejects.toMatchObject({ code: 'changes_unsaved' })
   fault = undefined
   await manager.run('s1', (workspace) => workspace.saveFiles())
   const saved = await manager.openSaved('s1')

@@ -255,8 +255,8 @@ async function openFork(
     const purpose = purposeOf(sandbox.saved)
     const open = purpose.startsWith(REVIEW) ? sandbox.saved.changeSets.get(purpose) : undefined
     signal?.throwIfAborted()
-    const wish = { epoch, purpose, changes: open?.changes ?? [], checkpoint: () => session.sandbox.saved }
-    const fork = await session.fork.open(wish)
+    const request = { epoch, purpose, changes: open?.changes ?? [], checkpoint: () => session.sandbox.saved }
+    const fork = await session.fork.open(request)
     signal?.throwIfAborted()
     return fork
   })
