@@ -12,6 +12,7 @@ import {
   type RealmInput
 } from '../../workspace-server/code/code-protocol.ts'
 import { headOf } from '../lib/cut-text.ts'
+import { AppError } from '../lib/errors.ts'
 import { isRecord } from '../lib/is-record.ts'
 import { parseHostileJson } from '../lib/streams/hostile-json.ts'
 import { LineReader } from '../lib/streams/line-reader.ts'
@@ -36,6 +37,9 @@ export interface ChannelEvents {
   progress(text: string): void
   end(end: ProgramEnd): void
 }
+
+/** The code of the error if a realm ends before its program begins. */
+export const NEVER_READY = 'code_realm_failed'
 
 const MAX_TOTAL_BYTES = 64 * 1024 * 1024
 const MAX_NAME_CHARS = 500
@@ -71,7 +75,8 @@ export class CodeChannel {
     })
     process.stdin.on('error', () => {})
     void process.exited.then((reason) => {
-      this.#ready.reject(new Error(reason))
+      const message = `The sandbox of the program ended before it was ready: ${headOf(reason, MAX_NAME_CHARS)}`
+      this.#ready.reject(new AppError('unavailable', NEVER_READY, message))
       this.#end({ ok: false, code: 'code_realm_ended', message: `The sandbox of the program has ended: ${reason}` })
     })
   }

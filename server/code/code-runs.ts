@@ -10,11 +10,13 @@ import { wireError } from '../lib/web/wire-error.ts'
 import type { ApprovalInbox } from '../policy/approval-inbox.ts'
 import type { EventLog } from '../storage/event-log.ts'
 import type { KeyValueStore } from '../storage/key-value-store.ts'
+import { type ActiveRun, type RunReport, settledOrWaiting } from './active-run.ts'
 import type { RealmProcess } from './code-channel.ts'
 import { driveRun } from './drive-run.ts'
 import { newProgram } from './new-program.ts'
 import type { ProgramCalls } from './program-call.ts'
 import type { RealmRequest } from './realm-queue.ts'
+import { RunFailures } from './run-failures.ts'
 import { type RunAsker, type RunEntry, RunIndex } from './run-index.ts'
 import { RunLog, type RunState, unknownRun } from './run-log.ts'
 import { type RunLimits, RunQuota } from './run-quota.ts'
@@ -44,34 +46,12 @@ export interface NewRun {
   calls: ProgramCalls
 }
 
-/** The state of a run as its caller sees it. */
-export interface RunReport {
-  runId: string
-  status: 'running' | 'waiting' | 'ended'
-  state: RunState
-  expiresAt: number
-  /** Why it has not begun. */
-  queued?: string | undefined
-}
-
-interface ActiveRun {
-  log: RunLog
-  owner: string
-  queued: string | undefined
-  expiresAt: number
-  stop: AbortController
-  /** Resolves when the run has ended, or waits without a realm. */
-  settled: Promise<void>
-  isWaiting: boolean
-  listeners: Set<() => void>
-  onProgress: Set<(text: string) => void>
-}
-
 export class CodeRuns {
   readonly #options: CodeRunsOptions
   readonly #times: RunTimes
   readonly #index: RunIndex
   readonly #quota: RunQuota
+  readonly #failures: RunFailures
   readonly #instance = randomUUID()
   readonly #active = new Map<string, ActiveRun>()
   #following: NodeJS.Timeout | undefined
@@ -85,6 +65,7 @@ export class CodeRuns {
     this.#times = { ...DEFAULT_TIMES, ...options.times }
     this.#index = new RunIndex(options.keyValues)
     this.#quota = new RunQuota(options.events, this.#index, options.limits)
+    this.#failures = new RunFailures(this.#times)
   }
 
   /** One after another for each owner, so that each counts those before it. */
@@ -120,7 +101,7 @@ export class CodeRuns {
     if (active === undefined) {
       const { state } = await RunLog.load(this.#options.events, runId)
       const status = state.end ? 'ended' : entry.status === 'ended' ? 'running' : entry.status
-      return { runId, status, state, expiresAt: entry.expiresAt }
+      return { runId, status, state, expiresAt: entry.expiresAt, queued: this.#failures.reasonOf(runId) }
     }
     // The attempt is about to see the answer too.
     if (active.isWaiting && (await this.#isAnswered(active.log.state))) active.isWaiting = false
@@ -132,7 +113,8 @@ export class CodeRuns {
     }
     const { state } = active.log
     const status = state.end ? 'ended' : active.isWaiting ? 'waiting' : 'running'
-    return { runId, status, state, expiresAt: active.expiresAt, queued: active.queued }
+    const queued = active.queued ?? this.#failures.reasonOf(runId)
+    return { runId, status, state, expiresAt: active.expiresAt, queued }
   }
 
   /** Ends a run and the calls that are under way. */
@@ -188,8 +170,8 @@ export class CodeRuns {
       return undefined
     }
     if (entry?.status === 'waiting' && !(await this.#isAnswered(log.state))) return undefined
-    const taken = await this.#index.change(runId, ({ leaseUntil, status, holder }) => {
-      const isFree = leaseUntil <= now || status === 'waiting' || holder === this.#instance
+    const taken = await this.#index.change(runId, ({ leaseUntil, status }) => {
+      const isFree = leaseUntil <= now || status === 'waiting'
       const lease = { holder: this.#instance, leaseUntil: now + this.#times.leaseMs, status: 'running' as const }
       return isFree && status !== 'ended' ? lease : undefined
     })
@@ -264,14 +246,17 @@ export class CodeRuns {
       }
     }
     const end = await driveRun(options, run.stop.signal)
+    this.#failures.forget(run.log.runId)
     if (end === 'waiting') {
       const cards = [...run.log.state.calls.values()].flatMap(({ asked }) => asked?.cardId ?? [])
       await this.#index.change(run.log.runId, () => ({ status: 'waiting', leaseUntil: 0, cards }))
     } else if (end === 'ended') await this.#over(run.log)
     else
-      await this.#index.change(run.log.runId, ({ holder }) =>
-        holder === this.#instance ? { leaseUntil: 0 } : undefined
-      )
+      await this.#index.change(run.log.runId, (entry) => this.#ours(entry, { leaseUntil: 0 }))
+  }
+
+  #ours({ holder, status }: RunEntry, change: Partial<RunEntry>): Partial<RunEntry> | undefined {
+    return holder === this.#instance && status !== 'ended' ? change : undefined
   }
 
   async #openRealm(run: ActiveRun, signal: AbortSignal): Promise<RealmProcess> {
@@ -287,7 +272,14 @@ export class CodeRuns {
   }
 
   async #failed(run: ActiveRun, error: unknown): Promise<void> {
+    const { runId, state } = run.log
     const { code, message } = wireError(error, this.#options.logger)
+    const retryAt = this.#failures.retryAt(runId, state, error)
+    if (retryAt !== undefined) {
+      await this.#index.change(runId, (entry) => this.#ours(entry, { leaseUntil: retryAt })).catch(() => {})
+      return
+    }
+    this.#failures.forget(runId)
     await run.log.end({ ok: false, code, message }).catch(() => {})
     await this.#over(run.log).catch(() => {})
   }
@@ -332,17 +324,4 @@ export interface ReportOptions {
   calls: ProgramCalls
   signal?: AbortSignal | undefined
   onProgress?: ((text: string) => void) | undefined
-}
-
-async function settledOrWaiting(run: ActiveRun, ms: number, signal: AbortSignal | undefined): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, ms)
-  run.listeners.add(resolve)
-  signal?.addEventListener('abort', () => resolve(), { once: true })
-  try {
-    if (!run.isWaiting && !signal?.aborted) await Promise.race([promise, run.settled])
-  } finally {
-    clearTimeout(timer)
-    run.listeners.delete(resolve)
-  }
 }

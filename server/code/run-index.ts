@@ -6,6 +6,7 @@ import { isRecord } from '../lib/is-record.ts'
 import type { Json, KeyValueStore } from '../storage/key-value-store.ts'
 
 const SPACE = 'code-runs'
+const MAX_CHANGES = 5
 
 /** The caller that started a run. Nothing proves the name of the client. */
 export interface RunAsker {
@@ -43,17 +44,20 @@ export class RunIndex {
     return readEntry(await this.#keyValues.get(SPACE, runId))
   }
 
-  /** Returns the changed entry, or undefined if it is not there, or `change` returns undefined, or somebody else changes it. */
+  /** Returns the changed entry, or undefined if it is not there, or `change` returns undefined, or others change it all the time. */
   async change(
     runId: string,
     change: (entry: RunEntry) => Partial<RunEntry> | undefined
   ): Promise<RunEntry | undefined> {
-    const stored = await this.#keyValues.get(SPACE, runId)
-    const entry = readEntry(stored)
-    const changes = entry && change(entry)
-    if (!entry || !changes) return undefined
-    const next = { ...entry, ...changes }
-    return (await this.#keyValues.replace(SPACE, runId, stored, { ...next })) ? next : undefined
+    for (let attempt = 0; attempt < MAX_CHANGES; attempt++) {
+      const stored = await this.#keyValues.get(SPACE, runId)
+      const entry = readEntry(stored)
+      const changes = entry && change(entry)
+      if (!entry || !changes) return undefined
+      const next = { ...entry, ...changes }
+      if (await this.#keyValues.replace(SPACE, runId, stored, { ...next })) return next
+    }
+    return undefined
   }
 
   async list(): Promise<{ runId: string; entry: RunEntry }[]> {

@@ -9,6 +9,8 @@ export interface RunTimes {
   /** How long an ended run can be read. */
   keepMs: number
   leaseMs: number
+  /** How soon a run that could not continue is tried again; longer if that happens again. */
+  retryMs: number
   /** How often this process looks for runs that it can continue. */
   watchMs: number
 }
@@ -21,5 +23,6 @@ export const DEFAULT_TIMES: RunTimes = {
   expireMs: DAY_MS,
   keepMs: DAY_MS,
   leaseMs: 15_000,
+  retryMs: 10_000,
   watchMs: 2000
 }

@@ -1,6 +1,7 @@
 /** The tool `run_code`: starts, polls and cancels programs, and forms the answers about them. */
 import type { Caller } from '../../calls/caller.ts'
-import type { CodeRuns, RunReport } from '../../code/code-runs.ts'
+import type { RunReport } from '../../code/active-run.ts'
+import type { CodeRuns } from '../../code/code-runs.ts'
 import { outcomeOfRun, workOfRun } from '../../code/run-answer.ts'
 import type { RunAsker } from '../../code/run-index.ts'
 import type { RunState } from '../../code/run-log.ts'

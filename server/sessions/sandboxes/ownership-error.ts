@@ -7,7 +7,8 @@ const OWNERSHIP_CODES = new Set([
   'server_stopped',
   'shutting_down',
   'store_unavailable',
-  'changes_unsaved'
+  'changes_unsaved',
+  'code_paused'
 ])
 
 /**

@@ -221,6 +221,21 @@ await tools.crm.list().then(() => ids.length, (error) => error.code)`,
     expect(isLost).toBe(true)
   })
 
+  it('goes on when the engine is back, which was gone after its approval', async () => {
+    let openings = 0
+    const openRealm = async () => {
+      if (++openings > 1 && openings < 4) throw new AppError('unavailable', 'engine_unavailable', 'No engine.')
+      return localRealm()
+    }
+    const chat = await start('await tools.crm.send({ to: "after all" })', { programs: { ...programs, openRealm } })
+    await waiting(chat, 1)
+    await expect.poll(() => chat.chat.openCount).toBe(0)
+    await approve(chat)
+    expect(await ended(chat)).toMatchObject({ value: 'sent' })
+    expect(sent.filter((to) => to === 'after all')).toHaveLength(1)
+    expect(openings).toBe(4)
+  })
+
   it('is offered only with a server, and can not call itself or the router', async () => {
     const alone = await open('1', { sources: [] })
     await alone.chat.send('s1', { text: 'go', id: undefined })

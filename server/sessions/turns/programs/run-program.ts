@@ -8,6 +8,7 @@ import { type CallEntry, callOf } from '../../../../contract/transcript.ts'
 import { driveRun } from '../../../code/drive-run.ts'
 import { newProgram } from '../../../code/new-program.ts'
 import type { AttemptOptions } from '../../../code/run-attempt.ts'
+import { mayPass } from '../../../code/run-failures.ts'
 import { chatRunId, RunLog, type RunState } from '../../../code/run-log.ts'
 import { limitedLog } from '../../../code/run-quota.ts'
 import { AppError, isAppError, messageOf } from '../../../lib/errors.ts'
@@ -34,18 +35,26 @@ export async function runProgram(place: ProgramInput, input: RunInput): Promise<
   const append = (events: NewEvent[]) => appendEvents(deps, sessionId, events, hold.epoch)
   if (program.startedAt === undefined)
     await append([{ type: 'tool:started', data: { callId }, key: onceKey('started', callId, 1) }])
+  let log: RunLog | undefined
   try {
-    const log = await openLog(place, input)
+    log = await openLog(place, input)
     await repair({ ...place, log, program })
     if (!log.state.end && (await drive({ ...place, log, program }, input)) === 'waiting') return
     await finish(place, callId, programContent(log.state))
   } catch (error) {
     // The server is stopping, or another instance has the session: the run goes on from its log.
     if (isOwnershipError(error) || isAppError(signal.reason, 'server_stopped')) throw error
+    // No engine, for example. What the program has done must not be lost: the turn tries again until the person stops it.
+    if (!signal.aborted && log && log.state.calls.size > 0 && isAppError(error) && mayPass(error)) throw paused(error)
     const content = [{ type: 'text', text: messageOf(error) }]
     await append([signal.aborted ? programStopped(callId) : resultOf(callId, { isError: true, content })])
   }
   await forgetProgram(deps, sessionId)
+}
+
+function paused(cause: AppError): AppError {
+  const message = `The program can't continue now, and is tried again. ${cause.message}`
+  return new AppError('unavailable', 'code_paused', message, { cause })
 }
 
 /** Removes the log of the session's last program. Its result is in the session's log. */

@@ -1,0 +1,110 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { AppError } from '../lib/errors.ts'
+import { silentLogger } from '../lib/logger.ts'
+import { ApprovalInbox } from '../policy/approval-inbox.ts'
+import { fakeKeyValueStore } from '../storage/fake-key-value-store.ts'
+import type { RealmProcess } from './code-channel.ts'
+import { CodeRuns, type CodeRunsOptions } from './code-runs.ts'
+import { fakeEventLog } from './fake-event-log.ts'
+import { localRealm } from './local-realm.fixture.ts'
+import { ApprovalPending, type ProgramCalls } from './program-call.ts'
+import type { RunTimes } from './run-times.ts'
+
+let store: { events: ReturnType<typeof fakeEventLog>; keyValues: ReturnType<typeof fakeKeyValueStore> }
+let inbox: ApprovalInbox
+let sent: unknown[]
+const LIMITS = { MAX_SESSION_LOG_MB: 64, MAX_OWNER_LOG_MB: 1024, MAX_LOG_MB: 10_240 }
+const opened: CodeRuns[] = []
+
+const calls: ProgramCalls = {
+  async run({ server, tool, args }, hooks) {
+    const hash = JSON.stringify(args)
+    if (tool === 'write' && !hooks.decided(hash))
+      throw new ApprovalPending({ server, tool, args, hash, asker: { door: 'stdio' } })
+    await hooks.beforeSending()
+    sent.push(args.x)
+    return { ok: true, value: sent.length }
+  }
+}
+const local = { owner: 'local', calls }
+
+function instance(times: Partial<RunTimes> = {}, openRealm: CodeRunsOptions['openRealm'] = async () => localRealm()) {
+  const quick = { lingerMs: 10, pollMs: 2, answerMs: 5000, leaseMs: 300, watchMs: 20, retryMs: 10, ...times }
+  const options = { openRealm, home: 'test', limits: LIMITS, logger: silentLogger, times: quick }
+  const runs = new CodeRuns({ ...store, inbox, ...options })
+  runs.follow(() => calls)
+  opened.push(runs)
+  return runs
+}
+
+async function waitingRun(runs: CodeRuns, code: string): Promise<string> {
+  const runId = await runs.start({ code, timeoutMs: 20_000, asker: { owner: 'local', door: 'stdio' }, calls })
+  expect(await runs.report(runId, local)).toMatchObject({ status: 'waiting' })
+  await expect.poll(() => store.keyValues.get('code-runs', runId)).toMatchObject({ status: 'waiting' })
+  return runId
+}
+const approve = async () => {
+  for (const { id, hash } of await inbox.open()) await inbox.answer(id, hash, { approved: true })
+}
+
+beforeEach(() => {
+  store = { events: fakeEventLog(), keyValues: fakeKeyValueStore() }
+  inbox = new ApprovalInbox(store.keyValues)
+  sent = []
+})
+afterEach(async () => {
+  for (const runs of opened.splice(0)) await runs.close()
+})
+
+const died = (): RealmProcess => ({ ...localRealm(), exited: Promise.resolve('exited before it was ready') })
+const missing = new AppError('unavailable', 'image_not_ready', 'Try again in a minute.')
+
+it.each<[string, () => Promise<RealmProcess>]>([
+  ['has no engine', () => Promise.reject(missing)],
+  ['gets realms that die before they are ready', async () => died()],
+  ['fails in an unknown way', () => Promise.reject(new Error('socket hang up'))]
+])('sends the approved write after the instance that continues the run %s for a while', async (_, broken) => {
+  const first = instance()
+  const runId = await waitingRun(first, 'await tools.s.write({ x: 1 }); "done"')
+  await first.close()
+  await approve()
+  let opens = 0
+  const second = instance({}, () => (++opens < 6 ? broken() : Promise.resolve(localRealm())))
+  await expect.poll(() => sent).toEqual([1])
+  const report = await second.report(runId, local)
+  expect(report).toMatchObject({ status: 'ended', state: { end: { ok: true, value: 'done' } } })
+})
+
+it('says why a run does not continue yet, and gives up when that lasts', async () => {
+  const first = instance()
+  const runId = await waitingRun(first, 'await tools.s.write({ x: 1 })')
+  await first.close()
+  await approve()
+  const second = instance({ retryMs: 20, expireMs: 400 }, () => Promise.reject(missing))
+  await expect.poll(async () => (await second.report(runId, local)).queued).toContain('Try again in a minute')
+  await expect
+    .poll(() => second.report(runId, local))
+    .toMatchObject({ status: 'ended', state: { end: { code: 'image_not_ready' } } })
+  expect(sent).toEqual([])
+})
+
+it('ends a run at once that fails before its first call', async () => {
+  const runs = instance({}, () => Promise.reject(missing))
+  const asker = { owner: 'local', door: 'stdio' } as const
+  const runId = await runs.start({ code: '1', timeoutMs: 20_000, asker, calls })
+  expect(await runs.report(runId, local)).toMatchObject({ state: { end: { code: 'image_not_ready' } } })
+})
+
+it('continues after the store could not be reached', async () => {
+  const { append } = store.events
+  let failures = 0
+  store.events.append = (id, events, options) => {
+    if (events.some(({ type }) => type === 'run:done') && failures++ === 0) throw new Error('no connection')
+    return append(id, events, options)
+  }
+  const runs = instance()
+  const asker = { owner: 'local', door: 'stdio' } as const
+  const code = 'await tools.s.read({ x: "r" }); 7'
+  const runId = await runs.start({ code, timeoutMs: 20_000, asker, calls })
+  await expect.poll(() => runs.report(runId, local)).toMatchObject({ state: { end: { ok: true, value: 7 } } })
+})
