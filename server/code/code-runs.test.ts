@@ -4,9 +4,9 @@ import { ApprovalInbox } from '../policy/approval-inbox.ts'
 import { fakeKeyValueStore } from '../storage/fake-key-value-store.ts'
 import { CodeRuns, type CodeRunsOptions } from './code-runs.ts'
 import { fakeEventLog } from './fake-event-log.ts'
-import { localRealm } from './local-realm.fixture.ts'
 import { ApprovalPending, type ProgramCalls } from './program-call.ts'
-import { localPlaces, RealmQueue } from './realm-queue.ts'
+import { localRealm } from './realms/local-realm.fixture.ts'
+import { localPlaces, RealmQueue } from './realms/realm-queue.ts'
 import type { RunTimes } from './run-times.ts'
 
 let store: { events: ReturnType<typeof fakeEventLog>; keyValues: ReturnType<typeof fakeKeyValueStore> }

@@ -11,11 +11,11 @@ import type { ApprovalInbox } from '../policy/approval-inbox.ts'
 import type { EventLog } from '../storage/event-log.ts'
 import type { KeyValueStore } from '../storage/key-value-store.ts'
 import { type ActiveRun, type RunReport, settledOrWaiting } from './active-run.ts'
-import type { RealmProcess } from './code-channel.ts'
 import { driveRun } from './drive-run.ts'
 import { newProgram } from './new-program.ts'
 import type { ProgramCalls } from './program-call.ts'
-import type { RealmRequest } from './realm-queue.ts'
+import type { RealmProcess } from './realms/code-channel.ts'
+import type { RealmRequest } from './realms/realm-queue.ts'
 import { RunFailures } from './run-failures.ts'
 import { type RunAsker, type RunEntry, RunIndex } from './run-index.ts'
 import { RunLog, type RunState, unknownRun } from './run-log.ts'
@@ -251,8 +251,7 @@ export class CodeRuns {
       const cards = [...run.log.state.calls.values()].flatMap(({ asked }) => asked?.cardId ?? [])
       await this.#index.change(run.log.runId, () => ({ status: 'waiting', leaseUntil: 0, cards }))
     } else if (end === 'ended') await this.#over(run.log)
-    else
-      await this.#index.change(run.log.runId, (entry) => this.#ours(entry, { leaseUntil: 0 }))
+    else await this.#index.change(run.log.runId, (entry) => this.#ours(entry, { leaseUntil: 0 }))
   }
 
   #ours({ holder, status }: RunEntry, change: Partial<RunEntry>): Partial<RunEntry> | undefined {

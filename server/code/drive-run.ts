@@ -1,5 +1,5 @@
 import { isAppError } from '../lib/errors.ts'
-import { NEVER_READY } from './code-channel.ts'
+import { NEVER_READY } from './realms/code-channel.ts'
 import { type AttemptEnd, type AttemptOptions, RunAttempt } from './run-attempt.ts'
 
 const MAX_ATTEMPTS = 3

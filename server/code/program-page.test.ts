@@ -5,9 +5,9 @@ import { ApprovalInbox } from '../policy/approval-inbox.ts'
 import { fakeKeyValueStore } from '../storage/fake-key-value-store.ts'
 import { CodeRuns } from './code-runs.ts'
 import { fakeEventLog } from './fake-event-log.ts'
-import { localRealm } from './local-realm.fixture.ts'
 import type { ProgramCalls } from './program-call.ts'
 import { PROGRAM_API, PROGRAM_PURPOSE } from './program-page.ts'
+import { localRealm } from './realms/local-realm.fixture.ts'
 
 const LIMITS = { MAX_SESSION_LOG_MB: 64, MAX_OWNER_LOG_MB: 1024, MAX_LOG_MB: 10_240 }
 const keyValues = fakeKeyValueStore()

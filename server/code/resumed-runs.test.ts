@@ -3,11 +3,11 @@ import { AppError } from '../lib/errors.ts'
 import { silentLogger } from '../lib/logger.ts'
 import { ApprovalInbox } from '../policy/approval-inbox.ts'
 import { fakeKeyValueStore } from '../storage/fake-key-value-store.ts'
-import type { RealmProcess } from './code-channel.ts'
 import { CodeRuns, type CodeRunsOptions } from './code-runs.ts'
 import { fakeEventLog } from './fake-event-log.ts'
-import { localRealm } from './local-realm.fixture.ts'
 import { ApprovalPending, type ProgramCalls } from './program-call.ts'
+import type { RealmProcess } from './realms/code-channel.ts'
+import { localRealm } from './realms/local-realm.fixture.ts'
 import type { RunTimes } from './run-times.ts'
 
 let store: { events: ReturnType<typeof fakeEventLog>; keyValues: ReturnType<typeof fakeKeyValueStore> }

@@ -1,7 +1,7 @@
 /** The ends of runs that can't be replayed, or that leave calls behind. */
 import { createHash } from 'node:crypto'
-import type { ProgramEnd } from './code-channel.ts'
 import type { ProgramCall } from './program-call.ts'
+import type { ProgramEnd } from './realms/code-channel.ts'
 import { describeCall, type RunState } from './run-log.ts'
 
 /** Abandoned calls that the end of a program names. */

@@ -7,8 +7,8 @@ import { canonicalJson } from '../lib/canonical-json.ts'
 import { AppError, isAppError } from '../lib/errors.ts'
 import type { WaitingPlace } from '../policy/waiting-places.ts'
 import type { EventLog, NewEvent, StoredEvent } from '../storage/event-log.ts'
-import type { ProgramEnd } from './code-channel.ts'
 import type { CallOutcome, Decision, ProgramCall } from './program-call.ts'
+import type { ProgramEnd } from './realms/code-channel.ts'
 
 export interface Program {
   code: string

@@ -4,8 +4,8 @@ import { ApprovalInbox } from '../policy/approval-inbox.ts'
 import { fakeKeyValueStore } from '../storage/fake-key-value-store.ts'
 import { CodeRuns } from './code-runs.ts'
 import { fakeEventLog } from './fake-event-log.ts'
-import { localRealm } from './local-realm.fixture.ts'
 import { ApprovalPending, type ProgramCalls } from './program-call.ts'
+import { localRealm } from './realms/local-realm.fixture.ts'
 import type { RunLimits } from './run-quota.ts'
 
 const MB = 1024 * 1024

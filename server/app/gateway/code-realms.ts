@@ -2,7 +2,7 @@
  * Containers for child servers, and for the programs of clients and models. Loaded when the first one is needed, because the engine's
  * client is large.
  */
-import type { ReserveRealm } from '../../code/realm-queue.ts'
+import type { ReserveRealm } from '../../code/realms/realm-queue.ts'
 import { sandboxLimits } from '../../config/sandbox-limits.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { Logger } from '../../lib/logger.ts'
@@ -32,8 +32,8 @@ export async function openRealms(
   reserve: ReserveRealm | undefined
 ) {
   const [{ WarmRealms }, { localPlaces }] = await Promise.all([
-    import('../../code/warm-realms.ts'),
-    import('../../code/realm-queue.ts')
+    import('../../code/realms/warm-realms.ts'),
+    import('../../code/realms/realm-queue.ts')
   ])
   const places = reserve ?? localPlaces(Math.min(settings.MAX_SESSIONS, settings.MAX_SANDBOXES_PER_OWNER))
   return new WarmRealms(() => openContainers(settings, logger, environment), places, logger)

@@ -9,8 +9,8 @@ import { ApprovalInbox } from '../../policy/approval-inbox.ts'
 import { openEmbeddedStore } from '../../storage/embedded/open-embedded-store.ts'
 import type { EventLog } from '../../storage/event-log.ts'
 import { CodeRuns } from '../code-runs.ts'
-import { localRealm } from '../local-realm.fixture.ts'
 import { ApprovalPending, type CallOutcome, type ProgramCalls } from '../program-call.ts'
+import { localRealm } from '../realms/local-realm.fixture.ts'
 
 export const CODE = `const ids = await tools.crm.list()
 const [a, b] = await Promise.all(ids.map((id) => tools.crm.read({ id })))

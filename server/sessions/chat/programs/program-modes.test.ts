@@ -1,7 +1,7 @@
 /** Programs that call the sandbox, in each approval mode, with the real session manager and its forks. */
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { callsOfProgram } from '../../../../contract/programs.ts'
-import { localRealm } from '../../../code/local-realm.fixture.ts'
+import { localRealm } from '../../../code/realms/local-realm.fixture.ts'
 import { type FakeSessions, fakeSessions } from '../../sandboxes/fake-sessions.ts'
 import type { SessionManager } from '../../sandboxes/session-manager.ts'
 import { called, type FakeChat, fakeChat, said } from '../fake-chat.ts'

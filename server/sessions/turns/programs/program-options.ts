@@ -1,5 +1,5 @@
-import type { RealmProcess } from '../../../code/code-channel.ts'
-import type { RealmRequest } from '../../../code/realm-queue.ts'
+import type { RealmProcess } from '../../../code/realms/code-channel.ts'
+import type { RealmRequest } from '../../../code/realms/realm-queue.ts'
 
 export interface ProgramOptions {
   openRealm(sessionId: string, request: Omit<RealmRequest, 'owner'>): Promise<RealmProcess>

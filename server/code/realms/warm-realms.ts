@@ -4,12 +4,12 @@
  * ready.
  */
 
-import { realmArguments } from '../../workspace-server/code/code-protocol.ts'
-import { INSIDE } from '../../workspace-server/protocol.ts'
-import { AppError, messageOf } from '../lib/errors.ts'
-import type { Logger } from '../lib/logger.ts'
-import { Lazy } from '../lib/waiting/lazy.ts'
-import type { ChildContainers } from '../sandbox/child-port.ts'
+import { realmArguments } from '../../../workspace-server/code/code-protocol.ts'
+import { INSIDE } from '../../../workspace-server/protocol.ts'
+import { AppError, messageOf } from '../../lib/errors.ts'
+import type { Logger } from '../../lib/logger.ts'
+import { Lazy } from '../../lib/waiting/lazy.ts'
+import type { ChildContainers } from '../../sandbox/child-port.ts'
 import type { RealmProcess } from './code-channel.ts'
 import { RealmQueue, type RealmRequest, type ReserveRealm } from './realm-queue.ts'
 

@@ -2,7 +2,7 @@
  * Lets a program wait for a place for its container. Owns the queue of this process, not the places. Invariant: a place is given
  * back when its container has stopped, or could not be started.
  */
-import { AppError, isAppError } from '../lib/errors.ts'
+import { AppError, isAppError } from '../../lib/errors.ts'
 import type { RealmProcess } from './code-channel.ts'
 
 /** Takes a place and returns how to give it back. Throws `unavailable` if there is none now. */

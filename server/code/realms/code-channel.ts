@@ -10,13 +10,13 @@ import {
   OUR_ENDS,
   type RealmAnswer,
   type RealmInput
-} from '../../workspace-server/code/code-protocol.ts'
-import { headOf } from '../lib/cut-text.ts'
-import { AppError } from '../lib/errors.ts'
-import { isRecord } from '../lib/is-record.ts'
-import { parseHostileJson } from '../lib/streams/hostile-json.ts'
-import { LineReader } from '../lib/streams/line-reader.ts'
-import type { ProgramCall } from './program-call.ts'
+} from '../../../workspace-server/code/code-protocol.ts'
+import { headOf } from '../../lib/cut-text.ts'
+import { AppError } from '../../lib/errors.ts'
+import { isRecord } from '../../lib/is-record.ts'
+import { parseHostileJson } from '../../lib/streams/hostile-json.ts'
+import { LineReader } from '../../lib/streams/line-reader.ts'
+import type { ProgramCall } from '../program-call.ts'
 
 /** A process that runs one program. */
 export interface RealmProcess {

@@ -1,9 +1,9 @@
 import { PassThrough } from 'node:stream'
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
-import { CODE_LIMITS } from '../../workspace-server/code/code-protocol.ts'
+import { CODE_LIMITS } from '../../../workspace-server/code/code-protocol.ts'
+import type { ProgramCall } from '../program-call.ts'
 import { CodeChannel, type ProgramEnd } from './code-channel.ts'
-import type { ProgramCall } from './program-call.ts'
 
 function open() {
   const [stdin, stdout] = [new PassThrough(), new PassThrough()]

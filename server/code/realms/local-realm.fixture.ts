@@ -2,9 +2,9 @@
 import { PassThrough } from 'node:stream'
 import { setImmediate as nextRound } from 'node:timers/promises'
 import { constants, createContext, Script } from 'node:vm'
-import { CODE_LIMITS, type RealmInput } from '../../workspace-server/code/code-protocol.ts'
-import { type Prelude, prelude } from '../../workspace-server/code/prelude.ts'
-import { readProgram } from '../../workspace-server/code/read-program.ts'
+import { CODE_LIMITS, type RealmInput } from '../../../workspace-server/code/code-protocol.ts'
+import { type Prelude, prelude } from '../../../workspace-server/code/prelude.ts'
+import { readProgram } from '../../../workspace-server/code/read-program.ts'
 import type { RealmProcess } from './code-channel.ts'
 
 export interface LocalRealm extends RealmProcess {
