@@ -86,8 +86,8 @@ export function revealPlainly(text: string, kind: TextKind = 'strict'): string {
   return replaceHidden(text, (run, character) => `⟨${nameOf(run, character)}⟩`, kind)
 }
 
-export function hasHidden(text: string): boolean {
-  return text.search(FINDINGS.strict) >= 0
+export function hasHidden(text: string, kind: TextKind = 'strict'): boolean {
+  return reveal(text, kind).some(({ hidden }) => hidden !== undefined)
 }
 
 /** `replace` gets a run of one hidden character repeated, and that character; for a long blank, it gets the blank twice. */

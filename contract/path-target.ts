@@ -1,8 +1,6 @@
 /** Where the path of a sandbox tool leads. The card shows it, and the approval is valid for it only. */
 import { z } from 'zod'
-
-/** The server name of the session's sandbox. */
-const WORKSPACE = 'workspace'
+import { WORKSPACE } from './own-sources.ts'
 
 /** `unchecked`: the sandbox could not be asked. `unusable`: no tool may use this path. */
 const TARGET_KINDS = ['new', 'file', 'folder', 'other', 'unusable', 'unchecked'] as const

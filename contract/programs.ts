@@ -1,8 +1,8 @@
 /** Programs of the model in a chat (`run_code`), and the calls that they make. */
-import { type CallEntry, waitsForPerson } from './call-entry.ts'
 
-/** In a chat, this name means our own tool that runs programs; a server of the registry with the same name is not offered. */
-export const PROGRAMS = 'mcp-orchestrator-code'
+import { type CallEntry, waitsForPerson } from './call-entry.ts'
+import { PROGRAMS } from './own-sources.ts'
+
 export const RUN_CODE = 'run_code'
 
 export function isProgram({ server, name }: Pick<CallEntry, 'server' | 'name'>): boolean {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { offerTools, ROUTER, WORKSPACE } from '../calls/offered-tool.ts'
+import { ROUTER, WORKSPACE } from '../../contract/own-sources.ts'
+import { offerTools } from '../calls/offered-tool.ts'
 import { ROUTER_TOOLS } from '../calls/router-tools.ts'
 import { meantCall } from './meant-call.ts'
 

@@ -1,5 +1,5 @@
-import { PROGRAMS } from '../../contract/programs.ts'
-import { type OfferedTool, ROUTER } from '../calls/offered-tool.ts'
+import { PROGRAMS, ROUTER } from '../../contract/own-sources.ts'
+import type { OfferedTool } from '../calls/offered-tool.ts'
 import { EXECUTE } from '../calls/router-tools.ts'
 import { isRecord } from '../lib/is-record.ts'
 import { didYouMean } from '../lib/near-names.ts'

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { ApprovalMode } from '../../contract/effects/modes.ts'
-import { approvalHash, offerTools, WORKSPACE } from '../calls/offered-tool.ts'
+import { WORKSPACE } from '../../contract/own-sources.ts'
+import { approvalHash, offerTools } from '../calls/offered-tool.ts'
 import { AppError } from '../lib/errors.ts'
 import type { AssistantPart, ChatMessage, StepEvent, StepRequest } from '../models/port.ts'
 import { createPolicy } from '../policy/approval-policy.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { WORKSPACE } from '../../contract/own-sources.ts'
 import { type CallEntry, emptyTranscript, type Transcript } from '../../contract/transcript.ts'
-import { WORKSPACE } from '../calls/offered-tool.ts'
 import { nextAction } from './next-action.ts'
 
 const LIMITS = { maxSteps: 3 }

@@ -1,9 +1,9 @@
 import { waitsForPerson } from '../../contract/call-entry.ts'
 import { hasTakenBack } from '../../contract/effects/taken-back.ts'
 import type { TurnEndReason } from '../../contract/events.ts'
+import { WORKSPACE } from '../../contract/own-sources.ts'
 import { isProgram, isProgramWaiting } from '../../contract/programs.ts'
 import type { CallEntry, Transcript } from '../../contract/transcript.ts'
-import { WORKSPACE } from '../calls/offered-tool.ts'
 
 export type NextAction =
   | { type: 'idle' }

@@ -1,6 +1,6 @@
 import type { ApprovalMode } from '../../contract/effects/modes.ts'
-import { PROGRAMS } from '../../contract/programs.ts'
-import { type OfferedTool, ROUTER, WORKSPACE } from '../calls/offered-tool.ts'
+import { PROGRAMS, ROUTER, WORKSPACE } from '../../contract/own-sources.ts'
+import type { OfferedTool } from '../calls/offered-tool.ts'
 import { EXECUTE, FIND_TOOL } from '../calls/router-tools.ts'
 
 export interface SystemPromptOptions {

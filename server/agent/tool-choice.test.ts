@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { SessionEvent } from '../../contract/events.ts'
-import { type OfferedTool, offerTools, ROUTER, WORKSPACE } from '../calls/offered-tool.ts'
+import { ROUTER, WORKSPACE } from '../../contract/own-sources.ts'
+import { type OfferedTool, offerTools } from '../calls/offered-tool.ts'
 import { EXECUTE, FIND_TOOL, ROUTER_TOOLS } from '../calls/router-tools.ts'
 import { chooseTools, offeredBefore, type ToolName, usedTools } from './tool-choice.ts'
 

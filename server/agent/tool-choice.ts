@@ -3,10 +3,11 @@
  * before, the best matches for the message, and two tools that find and run the others. Within a conversation the list only grows
  * and keeps its order, so that prompt caches hold. It follows from the log, so every instance comes to the same list.
  */
+
 import type { SessionEvent } from '../../contract/events.ts'
-import { PROGRAMS } from '../../contract/programs.ts'
+import { PROGRAMS, ROUTER, WORKSPACE } from '../../contract/own-sources.ts'
 import type { CallEntry } from '../../contract/transcript.ts'
-import { type OfferedTool, ROUTER, WORKSPACE } from '../calls/offered-tool.ts'
+import type { OfferedTool } from '../calls/offered-tool.ts'
 import { estimateTools } from './trim-history.ts'
 
 export interface ToolName {

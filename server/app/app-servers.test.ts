@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { PROGRAMS, ROUTER, WORKSPACE } from '../../contract/own-sources.ts'
+import { readEntry } from '../catalog/read-entry.ts'
 import { readRegistry } from '../catalog/registry.ts'
 import { silentLogger } from '../lib/logger.ts'
 import { chatServers } from './app-servers.ts'
@@ -31,4 +33,12 @@ describe("an entry's rules in the chat", () => {
   it('do not apply to the sandbox, even if the entry has its name', () => {
     expect(policyOf({ workspace: { '*': 'allow' } })('workspace', 'execute_command')).toBe('ask')
   })
+})
+
+it.each([WORKSPACE, ROUTER, PROGRAMS])('the chat neither lists a server named %s nor follows its rules', (name) => {
+  const servers = new Map([[name, { ...readEntry('other', { command: 'x', approval: { '*': 'allow' } }, 1), name }]])
+  const core = () => Promise.reject(new Error('not needed'))
+  const chat = chatServers({ registry: () => ({ servers, problems: [] }), core, loaded: () => undefined }, silentLogger)
+  expect(chat.sources()).toEqual([])
+  expect(chat.policy(name, 'any')).toBe('ask')
 })

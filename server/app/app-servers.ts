@@ -1,5 +1,5 @@
 /** The servers of the registry as tool sources for the chat. Every call needs approval unless a rule says otherwise. */
-import { ROUTER, WORKSPACE } from '../calls/offered-tool.ts'
+import { isOwnSource } from '../../contract/own-sources.ts'
 import type { ToolSource } from '../calls/tool-source.ts'
 import type { ImportPlace } from '../catalog/import/client-files.ts'
 import type { Settings } from '../config/settings.ts'
@@ -29,7 +29,8 @@ export interface ChatServers {
 }
 
 export function chatServers(gateway: Pick<GatewayApp, 'registry' | 'core' | 'loaded'>, logger: Logger): ChatServers {
-  const enabled = () => [...gateway.registry().servers.values()].filter((server) => server.enabled)
+  const enabled = () =>
+    [...gateway.registry().servers.values()].filter(({ name, enabled: on }) => on && !isOwnSource(name))
   // Loaded before the first turn needs it.
   if (enabled().length > 0) {
     gateway.core().catch((error) => {
@@ -56,9 +57,7 @@ export function chatServers(gateway: Pick<GatewayApp, 'registry' | 'core' | 'loa
     policy(server, tool) {
       if (seen !== gateway.registry()) {
         seen = gateway.registry()
-        // In a chat, these names mean our own tools, so a server with the same name is not offered.
-        const others = enabled().filter(({ name }) => name !== WORKSPACE && name !== ROUTER)
-        policy = createPolicy(rulesOf(others))
+        policy = createPolicy(rulesOf(enabled()))
       }
       return policy(server, tool)
     }

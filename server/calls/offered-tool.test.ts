@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { WORKSPACE } from '../../contract/own-sources.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
-import { approvalHash, claimsOf, definitionHash, offerTools, WORKSPACE } from './offered-tool.ts'
+import { approvalHash, claimsOf, definitionHash, offerTools } from './offered-tool.ts'
 
 const inputSchema = { type: 'object' }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { ToolClaims } from '../../contract/events.ts'
-import { PROGRAMS } from '../../contract/programs.ts'
+import { isOwnSource } from '../../contract/own-sources.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
 import { headOf } from '../lib/cut-text.ts'
 
@@ -32,10 +32,6 @@ export interface ToolDefinitionInput {
   entry?: string | undefined
 }
 
-export const WORKSPACE = 'workspace'
-/** In a chat, this name means our own tools that find and run others; a server of the registry with the same name is not offered. */
-export const ROUTER = 'mcp-orchestrator'
-const OWN = new Set([WORKSPACE, ROUTER, PROGRAMS])
 const MAX_NAME = 64
 const MAX_DESCRIPTION = 4000
 const MAX_CLAIM = 1000
@@ -45,7 +41,7 @@ const MAX_TOOLS = 500
 /** Our own tools keep their names; the names of servers' tools are prefixed with the server's name. */
 export function offerTools(server: string, definitions: ToolDefinitionInput[], taken: Set<string>): OfferedTool[] {
   return usable(definitions).map((definition) => {
-    const wanted = OWN.has(server) ? definition.name : `${server}__${definition.name}`
+    const wanted = isOwnSource(server) ? definition.name : `${server}__${definition.name}`
     const modelName = uniqueName(wanted.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, MAX_NAME), taken)
     taken.add(modelName)
     return {

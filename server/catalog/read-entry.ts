@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto'
+import { hasHidden } from '../../contract/hidden-characters.ts'
+import { looksLikeOwnSource } from '../../contract/own-sources.ts'
 import { type ApprovalRule, isApprovalRule } from '../../contract/servers/approval-rule.ts'
 import { isRecord } from '../lib/is-record.ts'
 import { wordSet } from '../lib/word-set.ts'
@@ -31,8 +33,11 @@ export function unknownKeys(raw: Raw): string[] {
 /** Throws EntryProblem. */
 export function readEntry(name: string, raw: unknown, line: number): ServerEntry {
   if (!isRecord(raw)) throw new EntryProblem([], 'must be an object')
-  if (name.length === 0 || name.length > 100 || hasControlCharacter(name)) {
+  if (name.length === 0 || name.length > 100 || hasHidden(name, 'prose') || /[\n\t]/.test(name)) {
     throw new EntryProblem([], 'a server needs a name of 1 to 100 printable characters')
+  }
+  if (looksLikeOwnSource(name)) {
+    throw new EntryProblem([], 'this name is kept for MCP Orchestrator itself: give the server another one')
   }
   const base = readBase(name, raw, line)
   const url = optional(raw, raw.url === undefined ? 'serverUrl' : 'url', text)
@@ -126,8 +131,4 @@ function fingerprintOf(entry: ServerEntry): string {
     .update(JSON.stringify([kind, how, timeouts, idleMs, instances]))
     .digest('hex')
     .slice(0, 32)
-}
-
-function hasControlCharacter(name: string): boolean {
-  return [...name].some((char) => char < ' ' || char === '\x7f')
 }

@@ -30,6 +30,25 @@ describe('the registry', () => {
     expect(servers.get('old')).toMatchObject({ kind: 'remote', sse: true, enabled: false })
   })
 
+  it.each([
+    ['workspace'],
+    ['mcp-orchestrator'],
+    ['mcp-orchestrator-code'],
+    ['Workspace '],
+    ['ＭＣＰ-Orchestrator'],
+    ['work\u200bspace'],
+    ['github\u202e'],
+    ['tabs\u0009']
+  ])('leaves out a server whose name is one of ours, or looks like another: %j', (name) => {
+    const { servers, problems } = read({ [name]: { command: 'x' }, other: { command: 'y' } })
+    expect([...servers.keys()]).toEqual(['other'])
+    expect(problems).toMatchObject([{ server: name, fatal: true }])
+  })
+
+  it.each(['io.example/crm', 'acme db', '⚙️ tools', 'सर्\u200dवर'])('takes a name as people write it: %j', (name) => {
+    expect(read({ [name]: { command: 'x' } }).problems).toEqual([])
+  })
+
   it('accepts our own keys', () => {
     const { servers, problems } = read({
       a: {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { WORKSPACE } from '../../contract/own-sources.ts'
 import { discard, temporaryFolder } from '../../tests/support/temporary-folder.ts'
-import { offerTools, WORKSPACE } from '../calls/offered-tool.ts'
+import { offerTools } from '../calls/offered-tool.ts'
 import { silentLogger } from '../lib/logger.ts'
 import { openEmbeddedStore } from '../storage/embedded/open-embedded-store.ts'
 import type { Store } from '../storage/store.ts'

@@ -1,5 +1,6 @@
 import { basename } from 'node:path'
 import { maskedTarget } from '../describe-target.ts'
+import { EntryProblem } from '../entry-values.ts'
 import { readEntry } from '../read-entry.ts'
 import type { ServerEntry } from '../server-entry.ts'
 import type { FoundServer } from './client-files.ts'
@@ -27,7 +28,12 @@ export function chooseNames(
       for (let number = 2; entryOf(other) !== undefined && !isSame(other); number++) other = `${preferred}-${number}`
       if (isSame(other)) continue
       const notes = [...server.notes, `it is called "${other}" here, because there is another "${name}"`]
-      fresh.set(other, { ...server, name: other, entry: readEntry(other, server.raw, 0), notes })
+      try {
+        fresh.set(other, { ...server, name: other, entry: readEntry(other, server.raw, 0), notes })
+      } catch (error) {
+        if (!(error instanceof EntryProblem)) throw error
+        problems.push(`${file}: server "${name}" is left out: as "${other}", ${error.sentence}.`)
+      }
     } else {
       const other = fresh.get(name)
       const where = other === undefined ? 'mcp.json' : other.file

@@ -252,6 +252,19 @@ describe('the files of other clients', () => {
     expect(fresh[2]?.notes.join()).toContain('it is called "db-two" here')
   })
 
+  it('are left out, and others are not, where the name with the project in it can not be used', async () => {
+    const of = (command: string) => ({ mcpServers: { mcp: { command }, other: { command: 'o' } } })
+    put('.claude.json', { projects: { '/p/one': of('./a'), '/p/orchestrator': of('./b') } })
+    const { servers } = await findClientServers(place())
+    const { fresh, problems } = chooseNames(servers, new Map())
+    expect(fresh.map(({ name, project }) => [name, project])).toEqual([
+      ['mcp', '/p/one'],
+      ['other', '/p/one'],
+      ['other-orchestrator', '/p/orchestrator']
+    ])
+    expect(problems).toEqual([expect.stringMatching(/"mcp" is left out: as "mcp-orchestrator", this name is kept/)])
+  })
+
   it.each(['config.toml', 'librechat.yaml'])(
     'are refused by their format where only JSON can be read: %s',
     async (name) => {

@@ -1,7 +1,7 @@
 import { setImmediate as othersTurn } from 'node:timers/promises'
+import { WORKSPACE } from '../../../contract/own-sources.ts'
 import type { WaitingCall, WaitingQuestion } from '../../../contract/rest.ts'
 import { type CallEntry, openQuestions, pendingCalls, type Transcript } from '../../../contract/transcript.ts'
-import { WORKSPACE } from '../../calls/offered-tool.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { headOf } from '../../lib/cut-text.ts'
 import { KeyedLock } from '../../lib/waiting/keyed-lock.ts'

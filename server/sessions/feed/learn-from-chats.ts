@@ -1,6 +1,5 @@
-import { PROGRAMS } from '../../../contract/programs.ts'
+import { isOwnSource } from '../../../contract/own-sources.ts'
 import type { CallEntry, Transcript } from '../../../contract/transcript.ts'
-import { ROUTER, WORKSPACE } from '../../calls/offered-tool.ts'
 import { messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { SessionFeed } from './session-feed.ts'
@@ -20,7 +19,6 @@ export interface LearningDeps {
   logger: Logger
 }
 
-const OURS = new Set<string>([WORKSPACE, ROUTER, PROGRAMS])
 /** Longer messages are tasks, and no examples of what one tool is for. */
 const MAX_MESSAGE = 300
 
@@ -32,7 +30,7 @@ export function learnFromChats({ feed, transcript, ownerOf, learn, forget, logge
   const look = async (sessionId: string, callId: string) => {
     const { entries, calls } = await transcript(sessionId)
     const call = calls[callId]
-    const own = Object.values(calls).filter(({ server, turnId }) => !OURS.has(server) && turnId === call?.turnId)
+    const own = Object.values(calls).filter(({ server, turnId }) => !isOwnSource(server) && turnId === call?.turnId)
     if (!call || own[0] !== call || call.decision?.by !== 'human') return
     const message = entries.find((entry) => entry.kind === 'user' && entry.turnId === call.turnId)
     if (message?.kind !== 'user' || message.text.length > MAX_MESSAGE) return

@@ -1,4 +1,5 @@
-import { type ToolDefinitionInput, WORKSPACE } from '../../calls/offered-tool.ts'
+import { WORKSPACE } from '../../../contract/own-sources.ts'
+import type { ToolDefinitionInput } from '../../calls/offered-tool.ts'
 import type { ToolSource } from '../../calls/tool-source.ts'
 import { isAppError, messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'

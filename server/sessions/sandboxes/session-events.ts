@@ -1,6 +1,7 @@
 /** The events that sessions write themselves: starts and results of calls, and notices about the sandbox. */
+
 import type { EventData } from '../../../contract/events.ts'
-import { PROGRAMS } from '../../../contract/programs.ts'
+import { PROGRAMS } from '../../../contract/own-sources.ts'
 import { isAppError, messageOf } from '../../lib/errors.ts'
 import { backoffMs } from '../../lib/waiting/backoff.ts'
 import type { ContentStore } from '../../storage/checkpoint-store.ts'

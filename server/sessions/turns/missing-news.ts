@@ -1,5 +1,5 @@
 import type { EventData, SessionEvent } from '../../../contract/events.ts'
-import { WORKSPACE } from '../../calls/offered-tool.ts'
+import { WORKSPACE } from '../../../contract/own-sources.ts'
 import type { MissingTools } from './toolbox.ts'
 
 const MAX_CHARS = 2000

@@ -1,5 +1,6 @@
+import { ROUTER } from '../../../contract/own-sources.ts'
 import type { Caller } from '../../calls/caller.ts'
-import { ROUTER, type ToolDefinitionInput } from '../../calls/offered-tool.ts'
+import type { ToolDefinitionInput } from '../../calls/offered-tool.ts'
 import { FIND_TOOL, ROUTER_TOOLS } from '../../calls/router-tools.ts'
 import type { ToolSource } from '../../calls/tool-source.ts'
 import { AppError } from '../../lib/errors.ts'

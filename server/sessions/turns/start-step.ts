@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { SessionEvent } from '../../../contract/events.ts'
-import { PROGRAMS } from '../../../contract/programs.ts'
+import { isOwnSource } from '../../../contract/own-sources.ts'
 import { callOf, type Transcript } from '../../../contract/transcript.ts'
 import { modelHistory, stepsInTurn } from '../../agent/model-history.ts'
 import { modelStep } from '../../agent/model-step.ts'
@@ -15,14 +15,13 @@ import {
   usedTools
 } from '../../agent/tool-choice.ts'
 import { estimateRequest } from '../../agent/trim-history.ts'
-import { type OfferedTool, ROUTER, WORKSPACE } from '../../calls/offered-tool.ts'
+import type { OfferedTool } from '../../calls/offered-tool.ts'
 import type { Models } from '../../models/port.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
 import type { HeldSession } from '../sandboxes/session-manager.ts'
 import type { ChatDeps } from './chat-options.ts'
 import { missingNews } from './missing-news.ts'
 
-const OWN = new Set([WORKSPACE, ROUTER, PROGRAMS])
 /** The rest is for the answer. */
 const HISTORY_SHARE = 0.8
 const MIN_HISTORY_TOKENS = 1000
@@ -73,7 +72,7 @@ export async function startStep(deps: ChatDeps, start: StepStart): Promise<Retur
     trimmingTold: recent.some(({ type, data }) => type === 'session:notice' && data.code === 'history_trimmed'),
     takenIds: (callId) => callOf(transcript, callId) !== undefined || requested.has(callId),
     allowed: transcript.allowed,
-    changed: await guard.changes(known.filter(({ server }) => !OWN.has(server))),
+    changed: await guard.changes(known.filter(({ server }) => !isOwnSource(server))),
     policy,
     mode: transcript.mode,
     step: (request) =>

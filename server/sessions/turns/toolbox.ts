@@ -2,6 +2,7 @@
  * The tools of a chat: those of the session's own sandbox and of every enabled server. A source that fails does not hide the
  * others.
  */
+import { isOwnSource, WORKSPACE } from '../../../contract/own-sources.ts'
 import type { CallEntry } from '../../../contract/transcript.ts'
 import type { OutputChunk } from '../../../workspace-server/protocol.ts'
 import type { ToolName } from '../../agent/tool-choice.ts'
@@ -9,13 +10,7 @@ import type { Audit, CallEnd } from '../../audit/audit.ts'
 import { CallProgress, callFailed, callReturned } from '../../audit/call-end.ts'
 import type { CallTalk } from '../../calls/call-talk.ts'
 import type { Caller } from '../../calls/caller.ts'
-import {
-  approvalHash,
-  type OfferedTool,
-  offerTools,
-  type ToolDefinitionInput,
-  WORKSPACE
-} from '../../calls/offered-tool.ts'
+import { approvalHash, type OfferedTool, offerTools, type ToolDefinitionInput } from '../../calls/offered-tool.ts'
 import type { ToolCallInput, ToolSource } from '../../calls/tool-source.ts'
 import { headOf } from '../../lib/cut-text.ts'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
@@ -194,7 +189,7 @@ export class Toolbox {
     const end = this.#begin(input, caller, args)
     const progress = new CallProgress()
     const instead = async (error: unknown, tool?: OfferedTool) => {
-      const deps = { ...this.#options, sources: this.#options.sources() }
+      const deps = { ...this.#options, sources: this.#servers() }
       return (await alternativeFor(deps, { call, caller, signal, error, tool })) ?? error
     }
     try {
@@ -260,15 +255,17 @@ export class Toolbox {
     return { owner: await this.#options.ownerOf(sessionId), door: 'chat', session: sessionId }
   }
 
-  /** The first source with a name counts, so that a server with the sandbox's name can't pose as the sandbox. */
   #sources(hold: HeldSession): ToolSource[] {
-    const servers = this.#options.sources()
+    const servers = this.#servers()
     const programs = this.#options.hasPrograms && servers.length > 0 ? [programSource()] : []
     const router = this.#routerSource(servers).map((source) => recorded(source, hold))
-    const own = [this.#sandboxSource(hold), ...programs, ...router]
     const others = servers.map((source) => recorded(source, hold))
-    const byName = Map.groupBy([...own, ...others], ({ server }) => server)
-    return [...byName.values()].flatMap(([first]) => first ?? [])
+    return [this.#sandboxSource(hold), ...programs, ...router, ...others]
+  }
+
+  /** Decisions go by the name of a source, so no server may have a name of ours. */
+  #servers(): ToolSource[] {
+    return this.#options.sources().filter(({ server }) => !isOwnSource(server))
   }
 
   #routerSource(servers: readonly ToolSource[]): ToolSource[] {

@@ -1,6 +1,7 @@
 /** Checks the cards, menus and dialogs of the chat, of the files and of the list of sessions, as everywhere.chromium.test.ts does. */
+
 import { expect, it } from 'vitest'
-import { PROGRAMS } from '../../../contract/programs.ts'
+import { PROGRAMS } from '../../../contract/own-sources.ts'
 import { pngOf } from '../../support/tiny-png.ts'
 import { useFakePage } from '../fake-page.ts'
 import type { FakeSession } from '../fake-server.ts'

@@ -1,6 +1,7 @@
 /** A program of the model in the page: its text, its calls, the cards of those that wait, and what it saved. */
+
 import { expect, it } from 'vitest'
-import { PROGRAMS } from '../../../contract/programs.ts'
+import { PROGRAMS } from '../../../contract/own-sources.ts'
 import { useFakePage } from '../fake-page.ts'
 import type { FakeSession } from '../fake-server.ts'
 

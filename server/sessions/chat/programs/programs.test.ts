@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { callsOfProgram, PROGRAMS } from '../../../../contract/programs.ts'
+import { PROGRAMS } from '../../../../contract/own-sources.ts'
+import { callsOfProgram } from '../../../../contract/programs.ts'
 import type { CallEntry } from '../../../../contract/transcript.ts'
 import type { ToolSource } from '../../../calls/tool-source.ts'
 import { localRealm } from '../../../code/realms/local-realm.fixture.ts'

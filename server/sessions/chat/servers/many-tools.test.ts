@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { ROUTER } from '../../../../contract/own-sources.ts'
 import { PATIENCE_MS } from '../../../../tests/support/patience-ms.ts'
-import { ROUTER } from '../../../calls/offered-tool.ts'
 import type { ToolSource } from '../../../calls/tool-source.ts'
 import type { StepEvent, StepRequest } from '../../../models/port.ts'
 import { createPolicy } from '../../../policy/approval-policy.ts'

@@ -3,11 +3,13 @@
  * model, decided by the same rules and people, made by the toolbox. Invariant: the session's log decides what may be sent. A call that
  * was under way when its server ended stays in the log as unknown, and another entry asks about repeating it.
  */
+
 import { createHash } from 'node:crypto'
-import { callsOfProgram, coversReads, PROGRAMS } from '../../../../contract/programs.ts'
+import { PROGRAMS, ROUTER, WORKSPACE } from '../../../../contract/own-sources.ts'
+import { callsOfProgram, coversReads } from '../../../../contract/programs.ts'
 import { type CallEntry, callOf, type Transcript } from '../../../../contract/transcript.ts'
 import { type RequestInput, requestCall } from '../../../agent/model-step.ts'
-import { type OfferedTool, ROUTER, WORKSPACE } from '../../../calls/offered-tool.ts'
+import type { OfferedTool } from '../../../calls/offered-tool.ts'
 import { namedLike, outcomeOf } from '../../../code/call-outcome.ts'
 import {
   ApprovalPending,

@@ -1,4 +1,5 @@
-import { PROGRAMS, RUN_CODE } from '../../../../contract/programs.ts'
+import { PROGRAMS } from '../../../../contract/own-sources.ts'
+import { RUN_CODE } from '../../../../contract/programs.ts'
 import type { ToolDefinitionInput } from '../../../calls/offered-tool.ts'
 import type { ToolSource } from '../../../calls/tool-source.ts'
 import { PROGRAM_API, PROGRAM_PARAMETERS, PROGRAM_PURPOSE } from '../../../code/program-page.ts'
