@@ -201,6 +201,8 @@ export const EVENT_SCHEMAS = {
     turnId,
     inputTokens: z.number(),
     outputTokens: z.number(),
+    /** Set if the request was not a step of the conversation, so it says nothing about the model's context. */
+    of: z.literal('title').optional(),
     cachedTokens: z.number().optional(),
     /** The part of the input that the provider wrote to its cache, if it says so. */
     writtenTokens: z.number().optional(),

@@ -226,7 +226,7 @@ function selectModel(
 /** Each message has the usage of its turn and of the retries of that turn. */
 function addUsage(transcript: Transcript, step: EventData<'usage'>): void {
   transcript.usage = plusUsage(transcript.usage, step)
-  transcript.contextTokens = step.inputTokens + step.outputTokens
+  if (step.of === undefined) transcript.contextTokens = step.inputTokens + step.outputTokens
   const { entries } = transcript
   const asked = entries.findLastIndex(({ kind }) => kind === 'user')
   const entry = entries[asked]

@@ -54,7 +54,20 @@ it('names a session once, after its first answer, with one short request whose t
   expect(requests).toHaveLength(1)
   expect(requests[0]).toMatchObject({ model: 'anthropic/large', tools: [], effort: 'off', maxOutputTokens: 200 })
   expect(JSON.stringify(requests[0]?.messages).length).toBeLessThan(3500)
-  expect((await usages()).map(({ data }) => data)).toEqual([{ turnId: 't2', inputTokens: 10, outputTokens: 1 }])
+  expect((await usages()).map(({ data }) => data)).toEqual([
+    { turnId: 't2', of: 'title', inputTokens: 10, outputTokens: 1 }
+  ])
+})
+
+it('leaves the fill of the context as the conversation has filled it', async () => {
+  const { turn, title, usages } = await named(() => [said('A title')])
+  await fake.store.events.append('s', [{ type: 'usage', data: { turnId: 't1', inputTokens: 85_000, outputTokens: 5 } }])
+  await turn('t1')
+  await expect.poll(title).toBe('A title')
+  await expect.poll(usages).toHaveLength(2)
+  const { contextTokens, usage } = await fake.chat.transcript('s')
+  expect(contextTokens).toBe(85_005)
+  expect(usage).toMatchObject({ inputTokens: 85_010, outputTokens: 6 })
 })
 
 it('never replaces a title that the person wrote, also while the model answers', async () => {

@@ -56,7 +56,7 @@ async function nameSession(deps: TitleDeps, sessionId: string): Promise<void> {
   const request = { model, system: SYSTEM, messages, tools: [], ...limits, signal }
   for await (const event of models.step(request)) {
     if (event.type !== 'done') continue
-    const usage = { turnId: lastTurnEnd.turnId, ...event.usage }
+    const usage = { turnId: lastTurnEnd.turnId, of: 'title', ...event.usage }
     await appendEvents({ events: deps.events, publish: feed.stored }, sessionId, [{ type: 'usage', data: usage }])
     const title = cleanTitle(event.parts.map((part) => (part.type === 'text' ? part.text : '')).join(''))
     if (title !== '' && (await access.rename(sessionId, title, 'model'))) feed.changed(sessionId)
