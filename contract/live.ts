@@ -55,9 +55,14 @@ export interface ServerToClient extends Omit<StoredToClient, 'agent:error'> {
    * beginning to clients that connect meanwhile. `ms` is how long the model has been thinking.
    */
   'agent:reasoning': (data: { turnId: string; text: string; at: number; ms: number }) => void
-  'tool:output': (data: { callId: string; stream: 'stdout' | 'stderr'; text: string }) => void
+  /** `at`: how many characters the call has written before. */
+  'tool:output': (data: { callId: string; stream: 'stdout' | 'stderr'; text: string; at: number }) => void
   /** The end of what a running call has written, for clients that connect meanwhile. It replaces the output before it. */
-  'tool:output_so_far': (data: { callId: string; chunks: { stream: 'stdout' | 'stderr'; text: string }[] }) => void
+  'tool:output_so_far': (data: {
+    callId: string
+    chunks: { stream: 'stdout' | 'stderr'; text: string }[]
+    at: number
+  }) => void
   /** How far the MCP server of a running call is. `total` is missing if the server does not know it. */
   'tool:progress': (data: { callId: string; progress: number; total?: number; message?: string }) => void
   /** Log lines from the MCP server of a running call. With `isWhole`, the lines replace those before. */

@@ -130,7 +130,7 @@ describe('two instances on one Redis', () => {
     await approve(onA, card?.callId)
     await onA.wait('tool:output', ({ text }) => String(text).includes('begun'))
     const late = await b.connect(id, { token }).wait('tool:output_so_far')
-    expect(late).toEqual({ callId: card?.callId, chunks: [{ stream: 'stdout', text: 'begun\n' }] })
+    expect(late).toEqual({ callId: card?.callId, chunks: [{ stream: 'stdout', text: 'begun\n' }], at: 0 })
     const asked = performance.now()
     expect(await onB.ask('turn:cancel')).toEqual({ ok: true })
     await onB.wait('tool:result', ({ callId }) => callId === card?.callId)

@@ -32,6 +32,8 @@ type AskedCall = Pick<
   'callId' | 'name' | 'args' | 'definitionChange' | 'target' | 'claims' | 'again' | 'ahead'
 > & { server?: string; hash?: string }
 
+type WrittenText = { callId: string; text: string }
+
 export class FakeSession {
   readonly transcript: Transcript = emptyTranscript()
   readonly id: string
@@ -59,6 +61,7 @@ export class FakeSession {
   marks: { title?: string; isPinned?: boolean; isArchived?: boolean } = {}
   activeAt = Date.now() - 120_000
   readonly #io: SocketServer
+  readonly #written = new Map<string, number>()
   readonly attachments: FakeAttachments
   readonly effects = new FakeEffects()
 
@@ -75,7 +78,13 @@ export class FakeSession {
   }
 
   live(type: string, data: object): void {
-    this.#io.to(this.id).emit(type, data)
+    this.#io.to(this.id).emit(type, { ...(type === 'tool:output' && this.#placed(data as WrittenText)), ...data })
+  }
+
+  #placed({ callId, text }: WrittenText): { at: number } {
+    const at = this.#written.get(callId) ?? 0
+    this.#written.set(callId, at + text.length)
+    return { at }
   }
 
   snapshot(): object {

@@ -6,6 +6,15 @@ import { AnsiLines } from '../text/console/ansi-lines.ts'
 export interface LiveOutput {
   lines: AnsiLines
   version: number
+  /** How many characters the call has written up to here. */
+  end: number
+  /** Whether the beginning is missing. */
+  isCut: boolean
+}
+
+interface Chunk {
+  stream: 'stdout' | 'stderr'
+  text: string
 }
 
 const MAX_CALLS = 40
@@ -16,28 +25,37 @@ export const useOutputs = defineStore('outputs', () => {
   let changed = new Set<string>()
   let frame = 0
 
-  /** Chunks arrive faster than the screen can show them, so update once per frame. */
-  function push(callId: string, stream: 'stdout' | 'stderr', text: string): void {
-    const output = outputs.get(callId) ?? start(callId)
-    output.lines.push(text, stream === 'stderr' ? 'console-stderr' : '')
+  /**
+   * Adds what the call has written from its character `at` on. The server repeats the end of the output to everyone when a client
+   * connects (`isEnd`): it fills the gap of a page that was away, and changes nothing on the others.
+   */
+  function take(callId: string, at: number, chunks: Chunk[], isEnd = false): void {
+    const known = outputs.get(callId)
+    const isGap = at > (known?.end ?? 0)
+    if (isGap && !isEnd) return
+    const output = at === 0 || isGap || !known ? start(callId, at) : known
+    let from = at
+    for (const { stream, text } of chunks) {
+      const news = text.slice(Math.max(0, output.end - from))
+      from += text.length
+      if (news === '') continue
+      output.lines.push(news, stream === 'stderr' ? 'console-stderr' : '')
+      output.end = from
+    }
     changed.add(callId)
+    // Chunks arrive faster than the screen can show them.
     if (frame === 0) frame = requestAnimationFrame(flush)
   }
 
-  function start(callId: string): LiveOutput {
-    const output = shallowReactive({ lines: markRaw(new AnsiLines()), version: 0 })
+  function start(callId: string, at: number): LiveOutput {
+    const output = shallowReactive({ lines: markRaw(new AnsiLines()), version: 0, end: at, isCut: at > 0 })
+    outputs.delete(callId)
     outputs.set(callId, output)
     for (const oldest of outputs.keys()) {
       if (outputs.size <= MAX_CALLS) break
       outputs.delete(oldest)
     }
     return output
-  }
-
-  /** Replaces what was received of a call that began before this page was connected. */
-  function restart(callId: string, chunks: { stream: 'stdout' | 'stderr'; text: string }[]): void {
-    outputs.delete(callId)
-    for (const { stream, text } of chunks) push(callId, stream, text)
   }
 
   function flush(): void {
@@ -48,5 +66,5 @@ export const useOutputs = defineStore('outputs', () => {
     }
     changed = new Set()
   }
-  return { outputs, push, restart, clear: () => outputs.clear() }
+  return { outputs, take, clear: () => outputs.clear() }
 })

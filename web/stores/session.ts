@@ -199,8 +199,8 @@ export const useSession = defineStore('session', () => {
     from.on('agent:delta', ({ turnId, text }) => stream.push(turnId, text))
     from.on('agent:text', ({ turnId, text }) => stream.restart(turnId, text))
     from.on('agent:reasoning', ({ turnId, text, at }) => stream.think(turnId, text, at))
-    from.on('tool:output_so_far', ({ callId, chunks }) => outputs.restart(callId, chunks))
-    from.on('tool:output', ({ callId, stream: kind, text }) => outputs.push(callId, kind, text))
+    from.on('tool:output_so_far', ({ callId, chunks, at }) => outputs.take(callId, at, chunks, true))
+    from.on('tool:output', ({ callId, stream: kind, text, at }) => outputs.take(callId, at, [{ stream: kind, text }]))
     from.on('tool:progress', talks.report)
     from.on('tool:log', talks.log)
     // Includes unknown events of a newer server: they still count in the sequence.

@@ -6,9 +6,12 @@ const FLUSH_CHARS = 8192
 const MAX_WAITING_CHARS = 64 * 1024
 const MAX_TOTAL_CHARS = 1024 * 1024
 
+const ENDS_HERE =
+  '\n[… the live output ends here; the command goes on, and its result will have the beginning and the end …]\n'
+
 /**
  * Sends output while a command runs. It collects pieces for a moment and sends one message at a time. What a slow reader can't
- * take, or what exceeds the total, is dropped; the result has the beginning and the end anyway.
+ * take, or what exceeds the total, is dropped, and the output says so; the result has the beginning and the end anyway.
  */
 export class LiveOutput {
   readonly #send: (message: string) => Promise<void>
@@ -16,6 +19,7 @@ export class LiveOutput {
   #waiting: OutputChunk[] = []
   #waitingChars = 0
   #totalChars = 0
+  #droppedChars = 0
   #timer: NodeJS.Timeout | undefined
   #sending: Promise<void> | undefined
 
@@ -25,14 +29,25 @@ export class LiveOutput {
 
   add(stream: OutputChunk['stream'], bytes: Buffer): void {
     const text = this.#decoders[stream].write(bytes)
-    if (text === '' || this.#totalChars >= MAX_TOTAL_CHARS || this.#waitingChars >= MAX_WAITING_CHARS) return
+    if (text === '' || this.#totalChars >= MAX_TOTAL_CHARS) return
+    if (this.#waitingChars >= MAX_WAITING_CHARS) {
+      this.#droppedChars += text.length
+      return
+    }
     this.#totalChars += text.length
+    if (this.#droppedChars > 0) this.#push(stream, `\n[… ${this.#droppedChars} characters are not shown here …]\n`)
+    this.#droppedChars = 0
+    this.#push(stream, text)
+    if (this.#totalChars >= MAX_TOTAL_CHARS) this.#push(stream, ENDS_HERE)
+    if (this.#waitingChars >= FLUSH_CHARS) this.#flush()
+    else this.#timer ??= setTimeout(() => this.#flush(), FLUSH_MS)
+  }
+
+  #push(stream: OutputChunk['stream'], text: string): void {
     this.#waitingChars += text.length
     const last = this.#waiting.at(-1)
     if (last?.stream === stream && last.text.length < FLUSH_CHARS) last.text += text
     else this.#waiting.push({ stream, text })
-    if (this.#waitingChars >= FLUSH_CHARS) this.#flush()
-    else this.#timer ??= setTimeout(() => this.#flush(), FLUSH_MS)
   }
 
   /** Sends the rest; does not wait for a reader that is stuck. */

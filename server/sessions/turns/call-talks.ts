@@ -51,8 +51,8 @@ export class CallTalks {
 
   begin(callId: string, append: (events: NewEvent[]) => Promise<void>): Pick<RunInput, 'onOutput' | 'talk'> {
     const onOutput: RunInput['onOutput'] = (chunk) => {
-      this.#outputs.push(callId, chunk)
-      this.#live('tool:output', { callId, ...chunk })
+      const at = this.#outputs.push(callId, chunk)
+      this.#live('tool:output', { callId, ...chunk, at })
     }
     return { onOutput, talk: this.#talk(callId, append) }
   }

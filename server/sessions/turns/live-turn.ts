@@ -114,22 +114,26 @@ function whole(text: string): string {
   return cutText(headOf(text, text.length).toWellFormed())
 }
 
-type Chunk = Omit<Parameters<ServerToClient['tool:output']>[0], 'callId'>
+type Chunk = Omit<Parameters<ServerToClient['tool:output']>[0], 'callId' | 'at'>
 type SoFar = Parameters<ServerToClient['tool:output_so_far']>[0]
 
 const MAX_CHARS = 64 * 1024
 
 /** The end of what the running calls have written, for clients that connect meanwhile. */
 export class RunningOutputs {
-  readonly #calls = new Map<string, Chunk[]>()
+  readonly #calls = new Map<string, { chunks: Chunk[]; written: number }>()
 
-  push(callId: string, { stream, text }: Chunk): void {
-    const chunks = this.#calls.get(callId) ?? []
-    this.#calls.set(callId, chunks)
+  /** Returns how many characters the call has written before. */
+  push(callId: string, { stream, text }: Chunk): number {
+    const call = this.#calls.get(callId) ?? { chunks: [], written: 0 }
+    this.#calls.set(callId, call)
+    const { chunks, written } = call
+    call.written += text.length
     const last = chunks.at(-1)
     if (last?.stream === stream && last.text.length < MAX_CHARS) last.text += text
     else chunks.push({ stream, text })
     while (chunks.length > 1 && lengthOf(chunks.slice(1)) >= MAX_CHARS) chunks.shift()
+    return written
   }
 
   end(callId: string): void {
@@ -137,11 +141,12 @@ export class RunningOutputs {
   }
 
   all(): SoFar[] {
-    return [...this.#calls].map(([callId, chunks]) => {
+    return [...this.#calls].map(([callId, { chunks, written }]) => {
       const [first, ...rest] = chunks
       const room = Math.max(0, MAX_CHARS - lengthOf(rest))
       const kept = first && room > 0 ? [{ ...first, text: tailOf(first.text, room) }] : []
-      return { callId, chunks: [...kept, ...rest] }
+      const shown = [...kept, ...rest]
+      return { callId, chunks: shown, at: written - lengthOf(shown) }
     })
   }
 }
