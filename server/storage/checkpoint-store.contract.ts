@@ -3,8 +3,16 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { WorkspaceEntry } from '../../workspace-server/protocol.ts'
-import type { Checkpoint, CheckpointStore, StoredChangeSet } from './checkpoint-store.ts'
-import { chunked, contentOf, fileEntry, files as filesOf, put, sha256 } from './checkpoints/checkpoint-files.fixture.ts'
+import type { Checkpoint, CheckpointDelta, CheckpointStore, StoredChangeSet } from './checkpoint-store.ts'
+import {
+  chunked,
+  contentOf,
+  fileEntry,
+  files as filesOf,
+  LOST_ANSWER,
+  put,
+  sha256
+} from './checkpoints/checkpoint-files.fixture.ts'
 
 export interface CheckpointsUnderTest {
   /** Two instances on the same files. */
@@ -12,6 +20,8 @@ export interface CheckpointsUnderTest {
   second: CheckpointStore
   /** Another instance takes the session over: a higher epoch. */
   takeOver(sessionId: string): Promise<number>
+  /** The session store does not answer the next change of what counts, whether it makes the change or not. Undefined: it answers. */
+  loseAnswer?(isMade: boolean | undefined): void
   dispose(): Promise<void>
 }
 
@@ -154,7 +164,8 @@ export function describeCheckpointStore(name: string, open: () => Promise<Checkp
       await fc.assert(
         fc.asyncProperty(fc.array(operation, { minLength: 1, maxLength: 14 }), async (operations) => {
           id = randomUUID()
-          await compare(operations, () => owner(Math.random() < 0.5 ? under.first : under.second))
+          const reopened = () => owner(Math.random() < 0.5 ? under.first : under.second)
+          await compare(operations, reopened, (isMade) => under.loseAnswer?.(isMade))
         }),
         { numRuns: runs }
       )
@@ -162,43 +173,103 @@ export function describeCheckpointStore(name: string, open: () => Promise<Checkp
   })
 }
 
-type Step = { kind: 'put' | 'delete' | 'keep' | 'drop' | 'takeOver'; name: string; text: string }
+interface Step {
+  kind: 'put' | 'delete' | 'keep' | 'version' | 'drop' | 'takeOver'
+  name: string
+  text: string
+  /** The session store makes the change, or does not, and does not answer. */
+  lost?: 'made' | 'not made' | undefined
+  /** After a lost answer, the same is committed again. */
+  isRepeated: boolean
+}
 
 const operation: fc.Arbitrary<Step> = fc.record({
-  kind: fc.constantFrom('put', 'put', 'delete', 'keep', 'drop', 'takeOver'),
+  kind: fc.constantFrom('put', 'put', 'delete', 'keep', 'version', 'drop', 'takeOver'),
   name: fc.constantFrom('a', 'b', 'c/d'),
-  text: fc.oneof(fc.constantFrom('', 'x', 'y'), fc.string({ maxLength: 50 }))
+  text: fc.oneof(fc.constantFrom('', 'x', 'y'), fc.string({ maxLength: 50 })),
+  lost: fc.constantFrom(undefined, undefined, undefined, 'made', 'not made'),
+  isRepeated: fc.boolean()
 })
 
-async function compare(steps: readonly Step[], owner: () => Promise<Checkpoint>): Promise<void> {
-  const files: Files = {}
-  const sets = new Map<string, StoredChangeSet>()
-  let checkpoint = await owner()
-  for (const { kind, name, text } of steps) {
-    if (kind === 'takeOver') {
-      const next = await owner()
-      await checkpoint.close()
-      checkpoint = next
-    } else if (kind === 'put') {
-      files[name] = text
-      await put(checkpoint, { [name]: text })
-    } else if (kind === 'delete') {
-      delete files[name]
-      await checkpoint.commit({ put: [], deleted: [name] })
-    } else if (kind === 'keep') {
-      const kept = set(name, 'open', name, null, text)
-      sets.delete(name)
-      sets.set(name, kept)
-      await checkpoint.addBlob(Buffer.from(text))
-      await checkpoint.commit({ put: [], deleted: [], keep: [kept] })
-    } else {
-      sets.delete(name)
-      await checkpoint.commit({ put: [], deleted: [], drop: [name] })
-    }
-    expect(await filesOf(checkpoint)).toEqual(files)
-    expect(Object.fromEntries(checkpoint.changeSets)).toEqual(Object.fromEntries(sets))
+const LAST: Step = { kind: 'takeOver', name: '', text: '', isRepeated: false }
+
+interface Model {
+  files: Files
+  sets: Map<string, StoredChangeSet>
+}
+
+/** Replaces the set of this name by one, or by none. */
+function replaced({ sets }: Model, name: string, by?: StoredChangeSet): Model['sets'] {
+  return new Map([...[...sets].filter(([id]) => id !== name), ...(by ? [[name, by] as const] : [])])
+}
+
+/** Returns what the step commits, and what must be stored then. */
+function planned(model: Model, { kind, name, text }: Step): { delta: CheckpointDelta; next: Model } {
+  const delta = { put: [] as WorkspaceEntry[], deleted: [] as string[], drop: [] as string[] }
+  const { [name]: before = null, ...others } = model.files
+  let { files } = model
+  let keep: StoredChangeSet | undefined
+  if (kind === 'delete') {
+    delta.deleted.push(name)
+    files = others
   }
+  if (kind === 'put' || kind === 'version') {
+    delta.put.push(fileEntry(name, Buffer.from(text)))
+    files = { ...files, [name]: text }
+  }
+  if (kind === 'keep') keep = set(name, 'open', name, null, text)
+  if (kind === 'version') keep = set(name, 'version', name, before, text)
+  // A version would grow otherwise.
+  if (kind === 'drop' || kind === 'version') delta.drop.push(name)
+  const sets = kind === 'drop' || keep ? replaced(model, name, keep) : model.sets
+  return { delta: { ...delta, ...(keep && { keep: [keep] }) }, next: { files, sets } }
+}
+
+async function compare(
+  steps: readonly Step[],
+  owner: () => Promise<Checkpoint>,
+  loseAnswer: (isMade: boolean | undefined) => void
+): Promise<void> {
+  let model: Model = { files: {}, sets: new Map() }
+  let checkpoint = await owner()
+  /** Whether the change whose answer is lost will be made. */
+  let isMade: boolean | undefined
+  const commit = async (step: Step) => {
+    const { delta, next } = planned(model, step)
+    await checkpoint.addBlob(Buffer.from(step.text))
+    const isLost = await checkpoint.commit(delta).then(() => false, lostAnswer)
+    if (!isLost || isMade) model = next
+    if (isLost) isMade = undefined
+    return isLost
+  }
+  const reopen = async () => {
+    const next = await owner()
+    await checkpoint.close()
+    checkpoint = next
+  }
+  for (const step of [...steps, LAST]) {
+    if (step.lost) {
+      isMade = step.lost === 'made'
+      loseAnswer(isMade)
+    }
+    if (step.kind === 'takeOver') await reopen()
+    else if ((await commit(step)) && (!step.isRepeated || (await commit(step)))) continue
+    await expectModel(checkpoint, model)
+  }
+  loseAnswer(undefined)
   await checkpoint.close()
+}
+
+async function expectModel(checkpoint: Checkpoint, model: Model): Promise<void> {
+  expect(await filesOf(checkpoint)).toEqual(model.files)
+  expect(Object.fromEntries(checkpoint.changeSets)).toEqual(Object.fromEntries(model.sets))
+  const sides = [...model.sets.values()].flatMap(({ changes }) => changes.flatMap((each) => [each.before, each.after]))
+  for (const side of sides) if (side?.type === 'file') await contentOf(checkpoint, side.hash)
+}
+
+function lostAnswer(error: unknown): true {
+  if (error instanceof Error && error.message === LOST_ANSWER) return true
+  throw error
 }
 
 function set(id: string, kind: 'open' | 'version', path: string, before: string | null, after: string) {

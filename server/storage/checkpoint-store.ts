@@ -40,6 +40,7 @@ export interface Checkpoint {
   readonly changeSets: ReadonlyMap<string, StoredChangeSet>
   /** Old versions were removed to save space. */
   readonly isThinned: boolean
+  /** False also for content that a commit without an answer may have dropped. */
   has(hash: string): boolean
   /**
    * Adds content under its SHA-256 (hex) and returns the hash. It becomes durable with the next commit, and is forgotten if that
@@ -48,6 +49,11 @@ export interface Checkpoint {
   addBlob(content: Uint8Array | AsyncIterable<Uint8Array>): Promise<{ hash: string; size: number }>
   /** Durable when it resolves: all of it or, after a crash, nothing. Throws if a file's content is missing. */
   commit(delta: CheckpointDelta): Promise<void>
+  /**
+   * Brings the entries up to date after a commit whose answer was lost. Returns whether that commit counts, and throws while this can't
+   * be told. A commit does this first.
+   */
+  settle(): Promise<boolean>
   /** Reads content in chunks of at most `chunkBytes`. Throws `checkpoint_damaged` (kind internal) if the bytes have changed. */
   read(hash: string, chunkBytes: number): AsyncIterable<Uint8Array>
   /** Reads many small contents at once. Undefined for those that must be read one by one. Throws as `read` does. */
@@ -93,6 +99,7 @@ export function borrowed(checkpoint: Checkpoint): Checkpoint {
     has: (hash) => checkpoint.has(hash),
     addBlob: (content) => checkpoint.addBlob(content),
     commit: (delta) => checkpoint.commit(delta),
+    settle: () => checkpoint.settle(),
     read: (hash, chunkBytes) => checkpoint.read(hash, chunkBytes),
     readSmall: (hashes) => checkpoint.readSmall(hashes),
     close: async () => {}

@@ -29,6 +29,7 @@ export function fakeCheckpoint(maxHistoryBytes = Number.POSITIVE_INFINITY): Chec
       state.apply(change, (hash) => ({ pack: '', offset: 0, ...(sizeOf(hash) ?? { length: 0, stored: 0 }) }))
       for (const hash of contents.keys()) if (!state.blobs.has(hash)) contents.delete(hash)
     },
+    settle: async () => false,
     async *read(hash, chunkBytes) {
       const bytes = contents.get(hash)
       if (!bytes) throw new Error('no such content')

@@ -115,26 +115,34 @@ export class WorkspaceFiles {
       const plan = planChanges(this.#checkpoint.entries, wanted, resolution)
       await this.#write(plan.changes, this.#checkpoint.entries, false).catch((error) => this.#putBack(plan, error))
       const save = () => this.#commitApplied(plan, version, drop)
-      return save().catch((error) => {
+      return save().catch(async (error) => {
         // Another instance has the session, and the container. It compares them when it opens the session.
         if (isAppError(error) && error.kind === 'conflict') throw error
-        if (orNothing || !mayPassLater(error)) return this.#putBack(plan, error)
-        this.#unsaved = save
-        throw changesUnsaved(error)
+        if (!orNothing && mayPassLater(error)) {
+          this.#unsaved = save
+          throw changesUnsaved(error)
+        }
+        const isSaved = await this.#checkpoint.settle().catch(() => this.#leave(error))
+        return isSaved ? (this.version(version.id) ?? null) : this.#putBack(plan, error)
       })
     })
   }
 
-  /** Takes back what was written, and throws why. If that fails too, the next one to open the container looks at all of its files. */
+  /** Takes back what was written, and throws why. */
   async #putBack({ changes }: ChangePlan, why: unknown): Promise<never> {
     const back = changes.map(({ path, before, after }) => ({ path, before: after, after: before }))
     try {
       await this.#write(back, this.#checkpoint.entries, false)
     } catch {
-      await this.#connection.close()
-      throw changesUnsaved(why)
+      await this.#leave(why)
     }
     throw why
+  }
+
+  /** Nobody knows whether the container has what counts: the next one to open it looks at all of its files. */
+  async #leave(why: unknown): Promise<never> {
+    await this.#connection.close()
+    throw changesUnsaved(why)
   }
 
   async #saveUnsaved(): Promise<void> {
@@ -144,8 +152,7 @@ export class WorkspaceFiles {
       await save()
     } catch (error) {
       if (mayPassLater(error)) throw error
-      await this.#connection.close()
-      throw changesUnsaved(error)
+      await this.#leave(error)
     }
     this.#unsaved = undefined
   }
@@ -183,6 +190,7 @@ export class WorkspaceFiles {
 
   async #sync({ version, full = false, everything = false }: SyncOptions): Promise<ChangesResult['skipped']> {
     await this.#saveUnsaved()
+    await this.#checkpoint.settle()
     const { id, about } = version ?? { id: `background:${randomUUID()}`, about: { by: 'background' } }
     const skipped: ChangesResult['skipped'] = []
     if (everything) this.#census ??= { seen: new Set(), folders: new Set(), skipped: [] }

@@ -10,6 +10,8 @@ import type { Checkpoint, CheckpointStore } from '../checkpoint-store.ts'
 import { openCheckpointStore } from './checkpoint-files.ts'
 
 export const MB = 1024 * 1024
+/** The message of the error after a lost answer of the session store. */
+export const LOST_ANSWER = 'no answer'
 
 export class CheckpointFixture {
   readonly dir = temporaryFolder()

@@ -41,6 +41,14 @@ export abstract class PackedCheckpoint implements Checkpoint {
   protected abstract end(): Promise<void>
   /** Runs before content is added. */
   protected prepare(): void {}
+  /** Brings the state up to a change that was in doubt, and returns whether it counts. Nothing may be planned before. */
+  protected async adoptDoubt(): Promise<boolean> {
+    return false
+  }
+  /** Whether a change that is in doubt drops the content. */
+  protected mayBeGone(_hash: string): boolean {
+    return false
+  }
   protected translate(error: unknown): unknown {
     return error
   }
@@ -58,18 +66,23 @@ export abstract class PackedCheckpoint implements Checkpoint {
   }
 
   has(hash: string): boolean {
-    return this.state.blobs.has(hash) || this.pending.sizeOf(hash) !== undefined
+    return (this.state.blobs.has(hash) && !this.mayBeGone(hash)) || this.pending.sizeOf(hash) !== undefined
   }
 
   addBlob(content: Uint8Array | AsyncIterable<Uint8Array>): Promise<{ hash: string; size: number }> {
     return this.#inTurn(async () => {
       this.prepare()
       try {
+        await this.adoptDoubt()
         return await this.pending.add(content, (hash) => this.state.blobs.has(hash))
       } catch (error) {
         throw translateFileError(error)
       }
     })
+  }
+
+  settle(): Promise<boolean> {
+    return this.#inTurn(() => this.adoptDoubt())
   }
 
   commit(delta: CheckpointDelta): Promise<void> {
@@ -116,6 +129,7 @@ export abstract class PackedCheckpoint implements Checkpoint {
   }
 
   async #commit(delta: CheckpointDelta): Promise<void> {
+    await this.adoptDoubt()
     const change = this.state.plan(delta, (hash) => this.pending.sizeOf(hash))
     const { maxBytes, keptMs } = this.#limits.history
     const isEmpty = change.put.length + change.deleted.length + change.changeSets.size === 0

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
+import { isNamed, sumOfRefs } from '../checkpoints/change-sets.ts'
 import { translateFileError } from '../checkpoints/checkpoint-errors.ts'
 import { type Change, type CheckpointState, isNeeded, type Location } from '../checkpoints/checkpoint-state.ts'
 import { copyLive } from '../checkpoints/compaction.ts'
@@ -49,8 +50,8 @@ export class ObjectCheckpoint extends PackedCheckpoint {
   readonly #deps: ObjectDeps
   readonly #loaded: Loaded
   readonly #packs: ObjectPacks
-  /** A change of the head was sent and not answered: it may count. `adopt` brings our state up to it. */
-  #inDoubt: { next: string; adopt: () => void } | undefined
+  /** A change of the head was sent and not answered: it may count. */
+  #inDoubt: HeadInDoubt | undefined
   #mergePause = 0
 
   constructor(deps: ObjectDeps, loaded: Loaded) {
@@ -89,7 +90,7 @@ export class ObjectCheckpoint extends PackedCheckpoint {
   }
 
   async #store(change: Change): Promise<void> {
-    const since = await this.#begin()
+    const since = await this.#deps.sessions.now()
     const isNew = (hash: string) => isNeeded(change, hash) && !this.state.blobs.has(hash)
     const added = await this.pending.write(isNew)
     const packs = await this.#packs.take((draft) => [...added.values()].some(({ pack }) => pack === draft))
@@ -97,25 +98,31 @@ export class ObjectCheckpoint extends PackedCheckpoint {
     const before = { state: this.state, hasBase: this.#loaded.head !== undefined, tail: this.#loaded.tail }
     const manifest = nextManifest(before, change, located)
     const used = new Set([...this.state.packUse().keys(), ...[...packs.values()].map(({ name }) => name)])
+    // Must not fail once the change counts.
+    for (const hash of change.refs.keys()) if (isNew(hash)) at(located, hash)
     const adopt = () => void this.state.apply(change, (hash) => at(located, hash))
-    await this.#publish({ packs, manifest, used, since, adopt })
+    await this.#publish({ packs, manifest, used, since, adopt, refs: change.refs })
   }
 
-  /** The time before the first write, and the head as it is. */
-  async #begin(): Promise<number> {
-    const { heads, sessions } = this.#deps
-    if (this.#inDoubt !== undefined) {
-      const stored = await heads.read(this.#loaded.sessionId)
-      // Only we write under our epoch, so it is one of these if it is ours. If it counts, our state must follow: what it does not
-      // name may be gone in a day.
-      if (stored === this.#inDoubt.next) this.#inDoubt.adopt()
-      else if (stored !== this.#loaded.stored) throw leaseLost()
-      this.#inDoubt = undefined
-    }
-    return sessions.now()
+  protected override async adoptDoubt(): Promise<boolean> {
+    const doubt = this.#inDoubt
+    if (doubt === undefined) return false
+    const stored = await this.#deps.heads.read(this.#loaded.sessionId)
+    // Only we write under our epoch, so it is one of these if it is ours. If it counts, our state must follow: what it does not
+    // name may be gone in a day.
+    const counts = stored === doubt.next
+    if (!counts && stored !== this.#loaded.stored) throw leaseLost()
+    if (counts) doubt.adopt()
+    this.#inDoubt = undefined
+    return counts
   }
 
-  async #publish({ packs, manifest, used, since, adopt }: Publication): Promise<void> {
+  protected override mayBeGone(hash: string): boolean {
+    const by = this.#inDoubt?.refs.get(hash)
+    return by !== undefined && !isNamed(sumOfRefs(this.state.blobs.get(hash), by))
+  }
+
+  async #publish({ packs, manifest, used, since, adopt, refs }: Publication): Promise<void> {
     const { folder, epoch, head: before } = this.#loaded
     const hash = createHash('sha256').update(manifest.bytes).digest('hex')
     const name = objectName(hash, manifest.bytes.length, 'manifest')
@@ -125,12 +132,13 @@ export class ObjectCheckpoint extends PackedCheckpoint {
     await this.#upload([...packs.values()], folder + name, manifest.bytes)
     const head = { epoch, bytes, ...names }
     const next = encodeHead(head)
-    await this.#swap(next, since, () => {
+    const adoptAll = () => {
       adopt()
       this.#loaded.stored = next
       this.#loaded.head = head
       this.#loaded.tail = manifest.kind === 'base' ? Buffer.alloc(0) : manifest.bytes
-    })
+    }
+    await this.#swap({ next, refs, adopt: adoptAll }, since)
   }
 
   /** Nothing counts before the head names it, so the order does not matter. */
@@ -152,10 +160,10 @@ export class ObjectCheckpoint extends PackedCheckpoint {
     await cache.add(manifestKey, manifest)
   }
 
-  async #swap(next: string, since: number, adopt: () => void): Promise<void> {
+  async #swap(change: HeadInDoubt, since: number): Promise<void> {
     const { sessionId, epoch, stored: known } = this.#loaded
-    this.#inDoubt = { next, adopt }
-    const result = await this.#deps.heads.swap(sessionId, { epoch, known, next, since })
+    this.#inDoubt = change
+    const result = await this.#deps.heads.swap(sessionId, { epoch, known, next: change.next, since })
     this.#inDoubt = undefined
     if (result === 'late') {
       const message = 'Saving the files took too long; they are saved again with the next change.'
@@ -165,7 +173,7 @@ export class ObjectCheckpoint extends PackedCheckpoint {
       throw new AppError('not-found', 'checkpoint_removed', 'The files of this session were removed; open it again.')
     }
     if (result !== 'ok') throw leaseLost()
-    adopt()
+    change.adopt()
   }
 
   async #merge(): Promise<void> {
@@ -173,14 +181,15 @@ export class ObjectCheckpoint extends PackedCheckpoint {
     const from = packsToMerge(this.state)
     if (from.size === 0) return
     try {
-      const since = await this.#begin()
+      const since = await this.#deps.sessions.now()
       const copied = await copyLive(this.#packs, this.state, from)
       const packs = await this.#packs.take(() => true)
       const moved = inObjects(copied, packs)
       const after = this.state.clone().move(moved)
       const used = after.packUse().keys()
       const adopt = () => void this.state.move(moved)
-      await this.#publish({ packs, manifest: { kind: 'base', bytes: snapshotOf(after) }, used, since, adopt })
+      const manifest = { kind: 'base', bytes: snapshotOf(after) } as const
+      await this.#publish({ packs, manifest, used, since, adopt, refs: new Map() })
     } catch (error) {
       this.#mergePause = MERGE_PAUSE
       await this.#packs.discard()
@@ -190,14 +199,20 @@ export class ObjectCheckpoint extends PackedCheckpoint {
   }
 }
 
-interface Publication {
+interface HeadInDoubt {
+  next: string
+  /** For each content: by how much the number of its names changes. */
+  refs: Change['refs']
+  /** Brings our state up to it. */
+  adopt: () => void
+}
+
+interface Publication extends Omit<HeadInDoubt, 'next'> {
   packs: ReadonlyMap<string, NamedPack>
   manifest: { kind: 'base' | 'tail'; bytes: Buffer }
   /** Names of all packs that count then. */
   used: Iterable<string>
   since: number
-  /** Called once the change counts; changes our state. */
-  adopt: () => void
 }
 
 /** Turns an error of the object store into one about files; returns all others unchanged. */

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { discard, temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import type { CheckpointStore } from '../checkpoint-store.ts'
+import { LOST_ANSWER } from '../checkpoints/checkpoint-files.fixture.ts'
 import { openEmbeddedStore } from '../embedded/open-embedded-store.ts'
 import { FakeObjectService } from '../objects/fake-object-service.ts'
 import { openTestObjects } from '../objects/fake-object-store.ts'
@@ -26,9 +27,11 @@ export class ObjectFixture {
   objects: ObjectStore
   readonly store: Store
   readonly #isReal: boolean
+  readonly #swap: Store['heads']['swap']
 
   private constructor(store: Store, isReal: boolean, service: FakeObjectService) {
     this.store = store
+    this.#swap = store.heads.swap
     this.#isReal = isReal
     this.service = service
     this.objects = openTestObjects({})
@@ -62,6 +65,18 @@ export class ObjectFixture {
     const taken = await this.store.sessions.acquire(sessionId, randomUUID(), 60_000)
     if (!taken.granted) throw new Error('held')
     return taken.record.epoch
+  }
+
+  /** The session store does not answer the next change of a head, whether it makes the change or not. Undefined: it answers. */
+  loseAnswer(isMade: boolean | undefined): void {
+    const { heads } = this.store
+    heads.swap = this.#swap
+    if (isMade === undefined) return
+    heads.swap = async (id, change) => {
+      heads.swap = this.#swap
+      if (isMade) await heads.swap(id, change)
+      throw new Error(LOST_ANSWER)
+    }
   }
 
   async dispose(): Promise<void> {

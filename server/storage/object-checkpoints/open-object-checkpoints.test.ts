@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { describeCheckpointStore } from '../checkpoint-store.contract.ts'
 import type { CheckpointStore } from '../checkpoint-store.ts'
-import { files as filesOf, put } from '../checkpoints/checkpoint-files.fixture.ts'
+import { fileEntry, files as filesOf, put, sha256 } from '../checkpoints/checkpoint-files.fixture.ts'
 import type { Fault } from '../objects/fake-object-service.ts'
 import { hasRealService } from '../objects/fake-object-store.ts'
 import { ObjectFixture } from './object-checkpoints.fixture.ts'
@@ -16,7 +16,12 @@ const FAULTS = ['lost', 'cut', 'busy', 'slow', 'skewed', 'forbidden'] as const
 async function underTest(isReal: boolean) {
   const fixture = await ObjectFixture.open({ isReal })
   const parts = { first: fixture.instance(), second: fixture.instance(0) }
-  return { ...parts, takeOver: (id: string) => fixture.takeOver(id), dispose: () => fixture.dispose() }
+  return {
+    ...parts,
+    takeOver: (id: string) => fixture.takeOver(id),
+    loseAnswer: (isMade: boolean | undefined) => fixture.loseAnswer(isMade),
+    dispose: () => fixture.dispose()
+  }
 }
 
 describeCheckpointStore('objects in memory', () => underTest(false))
@@ -104,26 +109,60 @@ describe('files in an object store', () => {
     await expect(filesOf(two)).rejects.toMatchObject({ kind: 'internal', code: 'checkpoint_damaged' })
   })
 
-  // Checked: if the state does not follow a change that counts, the last commit names a pack that the head before did not name.
   it('loses nothing when the session store does not answer', async () => {
     const one = await owner()
     await put(one, { a: '1', c: 'gone' })
-    const { swap } = fixture.store.heads
-    const failNext = (isDone: boolean) => {
-      fixture.store.heads.swap = async (id, change) => {
-        fixture.store.heads.swap = swap
-        if (isDone) await swap(id, change)
-        throw new Error('no answer')
-      }
-    }
-    failNext(true)
+    fixture.loseAnswer(true)
     await expect(put(one, {}, ['c'])).rejects.toThrow('no answer')
     await put(one, { a: '2' })
     expect(await filesOf(one)).toEqual({ a: '2' })
-    failNext(false)
+    fixture.loseAnswer(false)
     await expect(put(one, { a: 'unknown' })).rejects.toThrow('no answer')
     await put(one, { b: '3' })
     expect(await filesOf(await owner(fixture.instance()))).toEqual({ a: '2', b: '3' })
+  })
+
+  it('makes the same change once if it is repeated after a lost answer', async () => {
+    const one = await owner()
+    await put(one, { a: '1', c: 'gone' })
+    fixture.loseAnswer(true)
+    await expect(put(one, {}, ['c'])).rejects.toThrow('no answer')
+    await put(one, {}, ['c'])
+    await put(one, { b: '2' })
+    expect(await filesOf(await owner(fixture.instance()))).toEqual({ a: '1', b: '2' })
+  })
+
+  it('keeps the content of a version that is applied again after a lost answer', async () => {
+    const one = await owner()
+    await put(one, { a: 'old' })
+    const [before, after] = ['old', 'new'].map((text) => fileEntry('a', Buffer.from(text)))
+    const changes = [{ path: 'a', before: before ?? null, after: after ?? null }]
+    const open = { id: 'o', kind: 'open' as const, at: 1, about: { by: 'call' as const }, changes }
+    await one.addBlob(Buffer.from('new'))
+    await one.commit({ put: [], deleted: [], keep: [open] })
+    const applied = { put: changes.flatMap((each) => each.after ?? []), deleted: [], drop: ['o'] }
+    const apply = () => one.commit({ ...applied, keep: [{ ...open, id: 'v', kind: 'version' }] })
+    fixture.loseAnswer(true)
+    await expect(apply()).rejects.toThrow('no answer')
+    await apply()
+    // Enough for another base.
+    for (let i = 0; i < 3; i++) await put(one, { [`f${i}`]: 'x'.repeat(1e5), [`${i}`.repeat(9000)]: '' })
+    const two = await owner(fixture.instance())
+    expect([...two.changeSets.keys()]).toEqual(['v'])
+    for (const text of ['old', 'new']) expect(String((await two.readSmall([sha256(Buffer.from(text))]))[0])).toBe(text)
+  })
+
+  it('does not claim to have content that a change in doubt dropped', async () => {
+    const one = await owner()
+    await put(one, { a: 'text' })
+    fixture.loseAnswer(true)
+    await expect(put(one, {}, ['a'])).rejects.toThrow('no answer')
+    expect(one.has(sha256(Buffer.from('text')))).toBe(false)
+    await put(one, { b: 'text' })
+    expect(await filesOf(await owner(fixture.instance()))).toEqual({ b: 'text' })
+    fixture.loseAnswer(false)
+    await expect(put(one, {}, ['b'])).rejects.toThrow('no answer')
+    expect(await one.settle()).toBe(false)
   })
 })
 

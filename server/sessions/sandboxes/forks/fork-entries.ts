@@ -71,7 +71,7 @@ export class ForkEntries implements Checkpoint {
   }
 
   /** The changes are in the workspace now: from here on the fork is a copy of it. */
-  settle(): void {
+  markApplied(): void {
     this.#base = new Map(this.#entries)
     this.#before.clear()
   }
@@ -79,6 +79,10 @@ export class ForkEntries implements Checkpoint {
   async commit({ put, deleted }: CheckpointDelta): Promise<void> {
     for (const path of deleted) this.#note(path, undefined)
     for (const entry of put) this.#note(entry.path, entry)
+  }
+
+  async settle(): Promise<boolean> {
+    return false
   }
 
   #note(path: string, entry: WorkspaceEntry | undefined): void {

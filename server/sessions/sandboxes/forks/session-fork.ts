@@ -61,7 +61,7 @@ export class Fork {
 
   /** Its changes are in the workspace now. Processes and temporary files of its calls are not, so they end here. */
   settle(): void {
-    this.entries.settle()
+    this.entries.markApplied()
     this.#isSettled = true
     void this.#tidy()
   }
