@@ -1,5 +1,6 @@
 /** Says what becomes of the fork of a review when calls are taken back. */
-import { type CallEntry, callOf, type Transcript } from '../transcript.ts'
+import { callsOfProgram, isProgram } from '../programs.ts'
+import { type CallEntry, callOf, type Transcript, type TranscriptEntry } from '../transcript.ts'
 
 /** Whether the fork of a review has changes of calls that the person took back. */
 export function hasTakenBack(transcript: Transcript): boolean {
@@ -7,8 +8,9 @@ export function hasTakenBack(transcript: Transcript): boolean {
   const turnId = forkedTurn ?? review?.turnId
   if (turnId === undefined || rewoundTurns === 0) return false
   return entries.some((entry) => {
-    const call = entry.kind === 'call' && entry.rewound ? callOf(transcript, entry.callId) : undefined
-    return call?.turnId === turnId && ranForReview(call)
+    return (
+      entry.rewound === true && callsOf(transcript, entry).some((call) => call.turnId === turnId && ranForReview(call))
+    )
   })
 }
 
@@ -17,8 +19,7 @@ export function hasKeptBesides(transcript: Transcript): boolean {
   const { entries } = transcript
   const decided = entries.findLastIndex((entry) => entry.kind === 'review' && entry.decision !== undefined)
   return entries.slice(decided + 1).some((entry) => {
-    const call = entry.kind === 'call' && !entry.rewound ? callOf(transcript, entry.callId) : undefined
-    return call !== undefined && ranForReview(call)
+    return !entry.rewound && callsOf(transcript, entry).some(ranForReview)
   })
 }
 
@@ -28,9 +29,15 @@ export function losesFork(transcript: Transcript, from: number): boolean {
   return entries.some((entry) => {
     if (entry.seq < from) return false
     if (entry.kind === 'review') return entry.reviewId === review?.reviewId
-    const call = entry.kind === 'call' ? callOf(transcript, entry.callId) : undefined
-    return call !== undefined && call.turnId === forkedTurn && ranForReview(call)
+    return callsOf(transcript, entry).some((call) => call.turnId === forkedTurn && ranForReview(call))
   })
+}
+
+/** The call of an entry, and those that it made as a program. */
+function callsOf(transcript: Transcript, entry: TranscriptEntry): CallEntry[] {
+  const call = entry.kind === 'call' ? callOf(transcript, entry.callId) : undefined
+  if (!call) return []
+  return isProgram(call) ? [call, ...callsOfProgram(transcript.calls, call.callId)] : [call]
 }
 
 function ranForReview({ ahead, startedAt }: CallEntry): boolean {

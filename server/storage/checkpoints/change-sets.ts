@@ -64,6 +64,7 @@ function side(entry: WorkspaceEntry | null): RecordSide | null {
   const { path: _, ...rest } = entry
   return rest
 }
+
 /** How often content is named. */
 export interface Refs {
   /** By files of the workspace. */

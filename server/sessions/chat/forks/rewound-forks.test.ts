@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { localRealm } from '../../../code/local-realm.fixture.ts'
 import { AppError } from '../../../lib/errors.ts'
 import type { StepEvent, StepRequest } from '../../../models/port.ts'
 import { FakeConnection } from '../../../sandbox/fake-engine.ts'
@@ -26,6 +27,13 @@ afterEach(async () => {
 const write = (path: string, callId = `w-${path}`) =>
   called('write_file', JSON.stringify({ path, content: path }), callId)
 
+const other = {
+  server: 'other',
+  list: async () => [{ name: 'x', inputSchema: { type: 'object' } }],
+  call: async () => ({ content: [] })
+}
+const PROGRAM = "await tools.workspace.write_file({ path: 'a.txt', content: 'a' })"
+
 /** Each step of the model: an event, or `hang`. */
 async function open(...steps: (StepEvent | 'hang')[]): Promise<void> {
   manager = await sessions.start('a')
@@ -37,7 +45,10 @@ async function open(...steps: (StepEvent | 'hang')[]): Promise<void> {
   fake = await fakeChat({
     model: (request, at) => (steps[at] === 'hang' ? hang(request) : [steps[at] ?? said('ok')]),
     options: { mode: 'review' },
-    on: { store: sessions.store, sessions: manager }
+    on: { store: sessions.store, sessions: manager },
+    // Programs are offered only beside tools of servers.
+    sources: [other],
+    programs: { openRealm: async () => localRealm(), lingerMs: 5, pollMs: 2 }
   })
 }
 
@@ -72,11 +83,14 @@ it('discards what a running turn has changed in its fork, if the turn is taken b
   await nothingWaits()
 })
 
-// Seen before: the edited turn began in the fork of the first, and both were in one review.
-it('begins an edited turn in a fork without the changes of the one that it replaces', async () => {
-  await open(write('a.txt'), 'hang', write('b.txt'))
+it.each([
+  ['a call', write('a.txt')],
+  ['a program', called('run_code', JSON.stringify({ code: PROGRAM }), 'prog')]
+])('begins an edited turn in a fork without what %s has changed in the one that it replaces', async (_, first) => {
+  await open(first, 'hang', write('b.txt'))
   await fake.chat.send('s1', { text: 'one' })
   await hanging.promise
+  expect((await fake.chat.transcript('s1')).forkedTurn).toBe('t1')
   await fake.chat.rewind('s1', { from: await messageSeq('one'), message: { text: 'instead', id: 'edit' } })
   await ended('t3')
   const opened = await fake.until('review:opened', ({ turnId }) => turnId === 't3')
