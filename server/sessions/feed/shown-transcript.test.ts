@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import type { SessionEvent } from '../../../contract/events.ts'
-import { applyEvent, emptyTranscript, type Transcript } from '../../../contract/transcript.ts'
+import { PROGRAMS, RUN_CODE } from '../../../contract/programs.ts'
+import { applyEvent, emptyTranscript, pendingCalls, type Transcript } from '../../../contract/transcript.ts'
 import { olderEntries, shownEvent, shownTranscript } from './shown-transcript.ts'
 
 function conversation(calls: number, output: string): Transcript {
@@ -18,6 +19,40 @@ function conversation(calls: number, output: string): Transcript {
   }
   return transcript
 }
+
+/** A program as the last entry, whose second call waits. */
+function withProgram(transcript: Transcript, args: object): Transcript {
+  const add = (type: SessionEvent['type'], data: object) =>
+    applyEvent(transcript, { type, data, seq: transcript.seq + 1, at: transcript.seq + 1 } as SessionEvent)
+  add('tool:approval_required', { callId: 'prog', turnId: 't1', server: PROGRAMS, name: RUN_CODE, args })
+  add('tool:approval_resolved', { callId: 'prog', approved: true, by: 'rule' })
+  add('tool:started', { callId: 'prog' })
+  for (const n of [1, 2]) {
+    const program = { callId: 'prog', n }
+    add('tool:approval_required', { callId: `inner${n}`, turnId: 't1', server: 'workspace', name: 'x', args, program })
+  }
+  add('tool:approval_resolved', { callId: 'inner1', approved: true, by: 'human' })
+  add('tool:result', { callId: 'inner1', isError: false, content: [] })
+  return transcript
+}
+
+it('sends the calls of a program with it, in the newest part and in older ones', () => {
+  const waiting = withProgram(conversation(500, 'x'.repeat(3000)), {})
+  const { transcript: shown, olderBefore } = shownTranscript(waiting)
+  expect(olderBefore).toBeGreaterThan(1)
+  expect(pendingCalls(shown).map(({ callId }) => callId)).toEqual(['inner2'])
+  expect(shown.calls.inner1).toEqual(waiting.calls.inner1)
+  expect(Object.keys(olderEntries(waiting, waiting.seq + 1).calls)).toEqual(
+    expect.arrayContaining(['prog', 'inner1', 'inner2'])
+  )
+})
+
+it('counts the calls of a program towards the size of a page', () => {
+  const transcript = emptyTranscript()
+  applyEvent(transcript, { type: 'user:message', data: { turnId: 't1', text: 'go' }, seq: 1, at: 1 } as SessionEvent)
+  withProgram(transcript, { content: 'x'.repeat(100_000) })
+  expect(shownTranscript(transcript).olderBefore).toBe(2)
+})
 
 it('sends a conversation of ordinary size as it is', () => {
   const transcript = conversation(20, 'x'.repeat(1000))
