@@ -16,6 +16,17 @@ export function callsOfProgram(calls: Readonly<Record<string, CallEntry>>, callI
     .sort((a, b) => (a.program?.n ?? 0) - (b.program?.n ?? 0) || a.requestedAt - b.requestedAt)
 }
 
+/** The call of an entry of the transcript, and those that it made as a program: they have no entries of their own. */
+export function callsOfEntry(
+  calls: Readonly<Record<string, CallEntry>>,
+  entry: { kind: string; callId?: string }
+): CallEntry[] {
+  const { kind, callId = '' } = entry
+  const call = kind === 'call' && Object.hasOwn(calls, callId) ? calls[callId] : undefined
+  if (!call) return []
+  return isProgram(call) ? [call, ...callsOfProgram(calls, callId)] : [call]
+}
+
 /** Whether a program can't go on before a person decides: all its calls without a result wait for one. */
 export function isProgramWaiting(calls: Readonly<Record<string, CallEntry>>, callId: string): boolean {
   const open = callsOfProgram(calls, callId).filter(({ result }) => !result)

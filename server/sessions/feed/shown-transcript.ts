@@ -1,4 +1,4 @@
-import { callsOfProgram, isProgram } from '../../../contract/programs.ts'
+import { callsOfEntry } from '../../../contract/programs.ts'
 import type { Replaced } from '../../../contract/replaced-text.ts'
 import type { EntriesReply } from '../../../contract/rest.ts'
 import type { CallEntry, Transcript, TranscriptEntry } from '../../../contract/transcript.ts'
@@ -46,15 +46,8 @@ function startOfPage({ entries, calls }: Transcript, end: number): number {
 
 function partOf({ entries, calls }: Transcript, start: number, end: number): Pick<EntriesReply, 'entries' | 'calls'> {
   const part = entries.slice(start, end)
-  const shown = part.flatMap((entry) => callsOf(entry, calls)).map((call) => [call.callId, shownCall(call)])
+  const shown = part.flatMap((entry) => callsOfEntry(calls, entry)).map((call) => [call.callId, shownCall(call)])
   return { entries: part, calls: Object.fromEntries(shown) }
-}
-
-/** The call of an entry, and those that it made as a program. They have no entries of their own. */
-function callsOf(entry: TranscriptEntry, calls: Transcript['calls']): CallEntry[] {
-  const call = entry.kind === 'call' ? calls[entry.callId] : undefined
-  if (!call) return []
-  return isProgram(call) ? [call, ...callsOfProgram(calls, call.callId)] : [call]
 }
 
 /** The position of the first call that needs a decision or may still run. */
@@ -69,7 +62,7 @@ function firstOpen({ entries, calls, turnId }: Transcript): number {
 function withShortCalls(transcript: Transcript): Transcript {
   let room = MAX_CALLS_CHARS
   const calls: Transcript['calls'] = { ...transcript.calls }
-  for (const call of transcript.entries.toReversed().flatMap((entry) => callsOf(entry, transcript.calls))) {
+  for (const call of transcript.entries.toReversed().flatMap((entry) => callsOfEntry(transcript.calls, entry))) {
     calls[call.callId] = shownCall(call)
     room -= Math.min(weightOf(call), MAX_CALL_CHARS)
     if (room < 0 && isOver(call)) calls[call.callId] = shortened(call)
@@ -96,7 +89,7 @@ export function shownEvent({ type, data }: StoredEvent): Record<string, unknown>
 }
 
 function weightOfEntry(entry: TranscriptEntry, calls: Transcript['calls']): number {
-  return callsOf(entry, calls).reduce((sum, call) => sum + 300 + weightOf(call), 100 + charsOf(entry))
+  return callsOfEntry(calls, entry).reduce((sum, call) => sum + 300 + weightOf(call), 100 + charsOf(entry))
 }
 
 /** A finished call without most of its arguments and result. */

@@ -1,6 +1,7 @@
 /** A turn that ran in a fork is reviewed like a pull request, and only what was accepted is asked for. */
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
+import { PROGRAMS, RUN_CODE } from '../../../contract/programs.ts'
 import { PHONE } from '../../support/browser.ts'
 import { pngOf } from '../../support/tiny-png.ts'
 import { useFakePage } from '../fake-page.ts'
@@ -239,4 +240,34 @@ it('counts the files of each call, says why the mode stays, and what became of t
   await expect.poll(() => me.read(calls)).toMatch(/Changed 2 files\s+accepted\s/)
   await expect.poll(() => me.read(calls)).toMatch(/Changed 1 file\s+not accepted/)
   expect(now().offences).toEqual([])
+})
+
+it('shows the programs that ran in the fork, with their calls and the outputs of these', async () => {
+  const { me } = await now().arrive((session) => {
+    const server = PROGRAMS
+    session.append('user:message', { turnId: 't', text: 'change it' })
+    session.ask('t', [{ callId: 'prog', server, name: RUN_CODE, args: { code: 'await tools.workspace.x({})' } }])
+    session.append('tool:approval_resolved', { callId: 'prog', approved: true, by: 'policy' })
+    session.append('tool:started', { callId: 'prog' })
+    session.append('tool:approval_required', {
+      ...{ callId: 'in', turnId: 't', server: 'workspace', name: 'execute_command', definition: 'fake', hash: 'h' },
+      ...{ args: { command: 'touch a.ts' }, queuePosition: 1, totalInQueue: 1, ahead: 'review' },
+      program: { callId: 'prog', n: 1, line: 1, source: '', sources: [] }
+    })
+    session.append('tool:approval_resolved', { callId: 'in', approved: true, by: 'review' })
+    session.append('tool:started', { callId: 'in' })
+    const changes = session.effects.put('review:r', FILES)
+    const content = [{ type: 'text', text: 'from inside\n[exit code 0, 3 ms]' }]
+    session.append('tool:result', { callId: 'in', isError: false, content, isForked: true, changes })
+    session.append('tool:result', { callId: 'prog', isError: false, content: [{ type: 'text', text: 'over' }] })
+    session.append('review:opened', { reviewId: 'r', turnId: 't', changes })
+    session.append('turn:end', { turnId: 't', reason: 'done' })
+  })
+  const { page } = me
+  await me.button(/^Review 4 files/).click()
+  await dialog(page).getByRole('button', { name: 'Calls 1' }).click()
+  const calls = dialog(page).getByRole('list', { name: 'Calls of the program' })
+  await calls.getByText('waits for your review').waitFor()
+  await calls.getByRole('button', { name: /touch a\.ts/ }).click()
+  await calls.getByText('from inside').waitFor()
 })

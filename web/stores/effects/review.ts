@@ -2,6 +2,7 @@ import { defineStore } from 'pinia'
 import { computed, ref, toRaw, watch } from 'vue'
 import type { ChangedFile } from '../../../contract/effects/change-set.ts'
 import { recall, remember } from '../../remembered.ts'
+import { forkedCallIds } from '../../text/effects/forked-call.ts'
 import { countingChoices, type MadeChoices } from '../../text/effects/made-choices.ts'
 import { INPUT } from '../call-views.ts'
 import { useKeptInputs } from '../drafts/kept-inputs.ts'
@@ -39,14 +40,9 @@ export const useReview = defineStore('review', () => {
   const hasGrown = computed(
     () => open.value !== null && seenHash.value !== '' && seenHash.value !== open.value.changes.hash
   )
-  /** The calls that ran in the fork since the last review. */
   const callIds = computed(() => {
     void session.version
-    const { entries, calls } = toRaw(session.transcript)
-    const last = entries.findLastIndex((entry) => entry.kind === 'review' && entry.decision !== undefined)
-    return entries
-      .slice(last + 1)
-      .flatMap((entry) => (entry.kind === 'call' && calls[entry.callId]?.result?.isForked ? [entry.callId] : []))
+    return forkedCallIds(toRaw(session.transcript))
   })
 
   /** The review that was sent from here. */

@@ -1,4 +1,5 @@
 import type { ChangedFile, ChangeSummary, FileSide } from '../../../contract/effects/change-set.ts'
+import { callsOfEntry } from '../../../contract/programs.ts'
 import type { Transcript } from '../../../contract/transcript.ts'
 
 export type ReviewState = 'running' | 'waiting' | 'accepted' | 'part' | 'rejected' | 'undone'
@@ -9,15 +10,29 @@ export interface ForkedCall {
   files: ChangedFile[] | null
 }
 
+type Conversation = Pick<Transcript, 'entries' | 'calls'>
+
+/** The calls, and the programs with such calls, that ran in the fork since the last review. */
+export function forkedCallIds({ entries, calls }: Conversation): string[] {
+  const last = entries.findLastIndex((entry) => entry.kind === 'review' && entry.decision !== undefined)
+  return entries.slice(last + 1).flatMap((entry) => {
+    const isForked = callsOfEntry(calls, entry).some(({ result }) => result?.isForked)
+    return entry.kind === 'call' && isForked ? [entry.callId] : []
+  })
+}
+
 /** The changes of a call in a reviewed turn, and the decision on them. A result has all changes of its fork until then. */
-export function forkedCall({ entries, calls }: Pick<Transcript, 'entries' | 'calls'>, callId: string): ForkedCall {
-  const at = entries.findIndex((entry) => entry.kind === 'call' && entry.callId === callId)
+export function forkedCall({ entries, calls }: Conversation, callId: string): ForkedCall {
+  const shownWith = calls[callId]?.program?.callId ?? callId
+  const at = entries.findIndex((entry) => entry.kind === 'call' && entry.callId === shownWith)
   const review = entries.slice(at).find((entry) => entry.kind === 'review')
   const start = entries.slice(0, at).findLastIndex((entry) => entry.kind === 'review' && entry.decision) + 1
-  const before = entries
-    .slice(start, at)
-    .flatMap((entry) => (entry.kind === 'call' ? (calls[entry.callId]?.result ?? []) : []))
-    .findLast(({ isForked }) => isForked)?.changes
+  const ran = entries.slice(start, at + 1).flatMap((entry) => callsOfEntry(calls, entry))
+  const earlier = ran.slice(
+    0,
+    ran.findIndex((call) => call.callId === callId)
+  )
+  const before = earlier.findLast(({ result }) => result?.isForked)?.result?.changes
   const files = ownFiles(before, calls[callId]?.result?.changes)
   if (review?.kind !== 'review') return { state: 'running', files }
   const { decision, applied } = review

@@ -1,0 +1,37 @@
+import { expect, it } from 'vitest'
+import type { SessionEvent } from '../../../contract/events.ts'
+import { PROGRAMS, RUN_CODE } from '../../../contract/programs.ts'
+import { applyEvent, emptyTranscript } from '../../../contract/transcript.ts'
+import { forkedCall, forkedCallIds } from './forked-call.ts'
+
+const summary = (...paths: string[]) => {
+  const files = paths.map((path) => ({ path, after: { type: 'file', mode: 0o644, size: 1, hash: path } }))
+  return { changeId: 'review:r', hash: paths.join(), total: files.length, files }
+}
+const ran = (callId: string, more: object, changes: object) => [
+  { type: 'tool:approval_required', data: { callId, turnId: 't', server: 'workspace', name: 'x', args: {}, ...more } },
+  { type: 'tool:approval_resolved', data: { callId, approved: true, by: 'review' } },
+  { type: 'tool:result', data: { callId, isError: false, content: [], isForked: true, changes } }
+]
+const inner = (n: number) => ({ program: { callId: 'prog', n } })
+const transcript = [
+  { type: 'user:message', data: { turnId: 't', text: 'go' } },
+  ...ran('first', {}, summary('a')),
+  { type: 'tool:approval_required', data: { callId: 'prog', turnId: 't', server: PROGRAMS, name: RUN_CODE, args: {} } },
+  ...ran('one', inner(1), summary('a', 'b')),
+  ...ran('two', inner(2), summary('a', 'b', 'c')),
+  ...ran('last', {}, summary('a', 'b', 'c', 'd')),
+  { type: 'review:opened', data: { reviewId: 'r', turnId: 't', changes: summary('a', 'b', 'c', 'd') } }
+]
+  .map((event, at) => ({ ...event, seq: at + 1, at }) as SessionEvent)
+  .reduce(applyEvent, emptyTranscript())
+
+it('lists a program among the calls of a review if a call of it ran in the fork', () => {
+  expect(forkedCallIds(transcript)).toEqual(['first', 'prog', 'last'])
+})
+
+it('says what each call of a fork has changed, those of programs too', () => {
+  const changed = (callId: string) => forkedCall(transcript, callId).files?.map(({ path }) => path)
+  expect(['first', 'one', 'two', 'last'].map(changed)).toEqual([['a'], ['b'], ['c'], ['d']])
+  expect(forkedCall(transcript, 'one').state).toBe('waiting')
+})
