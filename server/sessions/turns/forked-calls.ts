@@ -11,7 +11,7 @@ import type { NewEvent } from '../../storage/event-log.ts'
 import { isOwnershipError } from '../sandboxes/ownership-error.ts'
 import { onceKey, resultOf, unknownOutcome } from '../sandboxes/session-events.ts'
 import type { HeldSession } from '../sandboxes/session-manager.ts'
-import { MAX_TIMES_ASKED, timesAsked } from './call-targets.ts'
+import { MAX_TIMES_ASKED, type ResolveOptions, timesAsked, withTargets } from './call-targets.ts'
 import type { ChatDeps } from './chat-options.ts'
 import { type ApplyDeps, failedApply } from './failed-apply.ts'
 import type { RunInput } from './toolbox.ts'
@@ -102,17 +102,17 @@ export function isForkRefused({ ahead }: CallEntry, error: unknown): boolean {
 }
 
 /** A call of a reviewed turn could not get a fork: it waits for approval, and then runs in the workspace. */
-export function askedInstead(sessionId: string, call: CallEntry, error: unknown): NewEvent {
-  const { callId, turnId, server, name, args, definition, queuePosition, totalInQueue } = call
+export async function askedInstead(look: ResolveOptions, call: CallEntry, error: unknown): Promise<NewEvent> {
+  const { sessionId } = look
+  const { callId, turnId, server, name, args, definition, queuePosition, totalInQueue, program } = call
   const times = timesAsked(call) + 1
   const hash = approvalHash({ sessionId, callId, definition, args })
   const reason = `It could not run in a fork: ${messageOf(error)}`.slice(0, MAX_REASON)
   const asked = { callId, turnId, server, name, args, definition, hash, queuePosition, totalInQueue }
-  return {
-    type: 'tool:approval_required',
-    data: { ...asked, again: { times, reason } },
-    key: `again-${times}:${callId}`
-  }
+  const data = { ...asked, again: { times, reason }, ...(program && { program }) }
+  const event = { type: 'tool:approval_required' as const, data }
+  const [shown = event] = await withTargets([event], look)
+  return { ...shown, key: `again-${times}:${callId}` }
 }
 
 /**

@@ -9,7 +9,7 @@ import { appendEvents, unknownOutcome } from '../sandboxes/session-events.ts'
 import type { HeldSession } from '../sandboxes/session-manager.ts'
 import { askedElsewhere } from './alternative-server.ts'
 import { CallTalks } from './call-talks.ts'
-import { askedAgain } from './call-targets.ts'
+import { askedAgain, type ResolveOptions } from './call-targets.ts'
 import type { ChatDeps } from './chat-options.ts'
 import { askedInstead, isForkRefused, keepCall, previewCall } from './forked-calls.ts'
 import { type ProgramInput, runProgram } from './programs/run-program.ts'
@@ -130,7 +130,7 @@ export class RunningCalls {
         await this.#hooks.append([askedAgain(this.#sessionId, call, error)], hold.epoch).catch(() => {})
       else if (isAppError(error, 'alternative_found')) await this.#askElsewhere(hold, call, error).catch(() => {})
       else if (isForkRefused(call, error))
-        await this.#hooks.append([askedInstead(this.#sessionId, call, error)], hold.epoch).catch(() => {})
+        await this.#askInstead({ sessionId: this.#sessionId, hold, signal, logger }, call, error).catch(() => {})
       else await this.#answerUnanswered(callId, error, hold.epoch).catch(() => {})
     }
   }
@@ -144,6 +144,10 @@ export class RunningCalls {
     const { allowed } = await this.#conversation.refresh()
     const events = askedElsewhere(this.#sessionId, call, error, { allowed, policy: this.#deps.policy })
     await this.#hooks.append(events, hold.epoch)
+  }
+
+  async #askInstead(look: ResolveOptions, call: CallEntry, error: unknown): Promise<void> {
+    await this.#hooks.append([await askedInstead(look, call, error)], look.hold.epoch)
   }
 
   /** A call that failed before it recorded anything still needs a result, or the turn would wait for ever. */

@@ -4,6 +4,7 @@ import { callsOfProgram } from '../../../../contract/programs.ts'
 import { localRealm } from '../../../code/realms/local-realm.fixture.ts'
 import { type FakeSessions, fakeSessions } from '../../sandboxes/fake-sessions.ts'
 import type { SessionManager } from '../../sandboxes/session-manager.ts'
+import type { SessionsOptions } from '../../sandboxes/session-options.ts'
 import { called, type FakeChat, fakeChat, said } from '../fake-chat.ts'
 
 const CODE = `const write = (path) => tools.workspace.write_file({ path, content: 'by a program' })
@@ -26,8 +27,8 @@ afterEach(async () => {
   await sessions.close()
 })
 
-async function start(mode: 'ask' | 'preview' | 'review'): Promise<void> {
-  manager = await sessions.start('a')
+async function start(mode: 'ask' | 'preview' | 'review', options: Partial<SessionsOptions> = {}): Promise<void> {
+  manager = await sessions.start('a', options)
   fake = await fakeChat({
     model: (_, step) => [step === 0 ? called('run_code', JSON.stringify({ code: CODE }), 'prog') : said('ok')],
     ...{ options: { mode }, on: { store: sessions.store, sessions: manager }, sources: [other] },
@@ -68,4 +69,21 @@ it('writes into the fork of the turn in the mode review, and the person decides 
     ['review', true]
   ])
   expect(await savedFiles()).toEqual([])
+})
+
+it('asks before it writes in the mode review if there is no room for a fork', async () => {
+  await start('review', { maxSessions: 1 })
+  const refused = async () => (await inner()).filter(({ again, decision }) => again && !decision)
+  await expect.poll(async () => (await refused()).length).toBe(2)
+  for (const { callId, hash, ahead, again, target } of await refused()) {
+    expect([ahead, again?.reason]).toEqual([undefined, expect.stringContaining('could not run in a fork')])
+    expect(target?.path).toMatch(/[ab]\.txt$/)
+    await fake.chat.decide('s1', { callId, hash, approved: true })
+  }
+  await fake.until('turn:end')
+  expect(await savedFiles()).toEqual(['a.txt', 'b.txt'])
+  expect((await inner()).map(({ result }) => [result?.isError, result?.isForked])).toEqual([
+    [false, undefined],
+    [false, undefined]
+  ])
 })

@@ -35,6 +35,7 @@ import type { HeldSession } from '../../sandboxes/session-manager.ts'
 import { askedElsewhere } from '../alternative-server.ts'
 import { askedAgain, withTargets } from '../call-targets.ts'
 import type { ChatDeps } from '../chat-options.ts'
+import { askedInstead, isForkRefused } from '../forked-calls.ts'
 
 export interface ProgramPlace {
   deps: ChatDeps
@@ -93,7 +94,7 @@ export class ChatCalls implements ProgramCalls {
   }
 
   async #decideAndSend(call: ProgramCall, tool: OfferedTool, hooks: CallHooks): Promise<CallOutcome> {
-    const { conversation, program, sessionId } = this.#place
+    const { deps, conversation, hold, program, sessionId } = this.#place
     for (;;) {
       hooks.signal.throwIfAborted()
       const transcript = await conversation.refresh()
@@ -111,7 +112,12 @@ export class ChatCalls implements ProgramCalls {
         try {
           return await this.#send(entry, hooks)
         } catch (error) {
-          const events = isAppError(error) ? this.#again(entry, error, sessionId, transcript) : []
+          const look = { sessionId, hold, signal: hooks.signal, logger: deps.logger }
+          const events = isForkRefused(entry, error)
+            ? [await askedInstead(look, entry, error)]
+            : isAppError(error)
+              ? this.#again(entry, error, sessionId, transcript)
+              : []
           if (events.length === 0) throw error
           await this.#append(events)
         }
