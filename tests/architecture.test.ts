@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
+import ts from 'typescript'
 import { describe, expect, it } from 'vitest'
 import { PATIENCE_MS } from './support/patience-ms.ts'
 
@@ -109,8 +110,57 @@ const INSIDE: Record<string, string[][]> = {
     ],
     ['server/storage/backup', 'server/storage/*']
   ],
-  'server/catalog': [['server/catalog/listing'], ['server/catalog/import'], ['server/catalog/*']]
+  'server/catalog': [['server/catalog/listing'], ['server/catalog/import'], ['server/catalog/*']],
+  'workspace-server': [
+    ['workspace-server/main.ts'],
+    ['workspace-server/create-server.ts'],
+    ['workspace-server/tools', 'workspace-server/checkpoint'],
+    ['workspace-server/command', 'workspace-server/process', 'workspace-server/code'],
+    ['workspace-server/files'],
+    ['workspace-server/tools/system-error.ts', 'workspace-server/tools/tool-arguments.ts'],
+    ['workspace-server/tools/tool.ts'],
+    ['workspace-server/*']
+  ],
+  web: [
+    ['web/main.ts'],
+    ['web/App.vue'],
+    ['web/PageDialogs.vue'],
+    ['web/components'],
+    ['web/composables', 'web/missing-parts.ts'],
+    ['web/stores'],
+    ['web/attachments', 'web/file-drafts.ts'],
+    ['web/text', 'web/diagrams'],
+    ['web/*', 'web/components/shared/icons.ts']
+  ]
 }
+
+/** Functions of more than 60 lines, besides Pinia's stores. Split one and remove its name; add none. */
+const LONG_FUNCTIONS = [
+  'coreObserver',
+  'createApp',
+  'createConceptReader',
+  'createCore',
+  'createDockerEngine',
+  'createGains',
+  'createGatewayApp',
+  'createHttpServer',
+  'createLexicalIndex',
+  'createLexicalScorer',
+  'createToolCorpus',
+  'createUsageStore',
+  'loadGateway',
+  'openAudit',
+  'openStoredUsage',
+  'prelude',
+  'redisSessionStore',
+  'registerSessionRoutes',
+  'syncedTranscript',
+  'useDecision',
+  'useRewindPlan',
+  'useVirtualRows',
+  'useWaitingCards',
+  'workspaceConnection'
+]
 
 /** Packages that may be imported in certain rooms only. */
 const FENCES: [pattern: RegExp, rooms: string[]][] = [
@@ -132,10 +182,11 @@ interface SourceFile {
   imports: string[]
 }
 
-const files = ['contract', 'server', 'workspace-server', 'web'].flatMap(sources)
+const files = ['contract', 'server', 'workspace-server', 'web'].flatMap((folder) => sources(folder))
+const manifests = ['deploy', '.github'].flatMap((folder) => sources(folder, /\.ya?ml$/))
 const shipped = files.filter(({ path }) => !/(\.(test|contract|model|fixture)|\/fake-[a-z-]+)\.ts$/.test(path))
 
-function sources(folder: string): SourceFile[] {
+function sources(folder: string, suffix = /\.(ts|vue)$/): SourceFile[] {
   const dir = join(root, folder)
   let names: string[]
   try {
@@ -144,7 +195,7 @@ function sources(folder: string): SourceFile[] {
     return []
   }
   return names
-    .filter((name) => /\.(ts|vue)$/.test(name))
+    .filter((name) => suffix.test(name))
     .map((name) => {
       const text = readFileSync(join(dir, name), 'utf8')
       const imports = [...text.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)].map((match) => match[1] ?? '')
@@ -165,6 +216,28 @@ const rankOf = (path: string, ranks: string[][]) =>
   ranks.findIndex((rooms) => rooms.includes(roomOf(path, ranks) ?? ''))
 const local = ({ path, imports }: SourceFile) =>
   imports.filter((name) => name.startsWith('.')).map((name) => relative(root, resolve(root, dirname(path), name)))
+
+/** The names of the functions of more than 60 lines. One without a name has that of the function it is given to. */
+function longFunctions({ text }: SourceFile): string[] {
+  const script = /<script[^>]*>([\s\S]*?)<\/script>/.exec(text)?.[1] ?? text
+  const source = ts.createSourceFile('source.ts', script, ts.ScriptTarget.Latest, true)
+  const lineAt = (position: number) => source.getLineAndCharacterOfPosition(position).line
+  const names: string[] = []
+  const visit = (node: ts.Node): void => {
+    if (ts.isFunctionLike(node) && lineAt(node.end) - lineAt(node.getStart(source)) >= 60) {
+      const { name, parent } = node
+      const given = ts.isCallExpression(parent)
+        ? parent.expression
+        : ts.isVariableDeclaration(parent)
+          ? parent.name
+          : parent
+      names.push((name ?? given).getText(source))
+    }
+    ts.forEachChild(node, visit)
+  }
+  visit(source)
+  return names
+}
 
 /** Every group of files that import each other in a circle. */
 function cycles(imports: Map<string, string[]>): string[][] {
@@ -287,12 +360,22 @@ describe('the architecture', () => {
   })
 
   it('begins no comment with a fragment', () => {
-    const fragments = [...files, ...sources('tests')].flatMap(({ path, text }) =>
-      [...text.matchAll(/^\s*(?:\/\*\*|\/\/) (?:Of|Who|Whom|Whose|Whoever|What) .*/gm)].map(
+    const all = [
+      ...files,
+      ...['tests', 'bench', 'scripts', 'images'].flatMap((folder) => sources(folder)),
+      ...manifests
+    ]
+    const fragments = all.flatMap(({ path, text }) =>
+      [...text.matchAll(/^\s*(?:\/\*\*|\/\/|\*|#|<!--) (?:Of|Who|Whom|Whose|Whoever|What) .*/gm)].map(
         ([line]) => `${path}: ${line.trim()}`
       )
     )
     expect(fragments).toEqual([])
+  })
+
+  it('has no new function of more than 60 lines', () => {
+    const long = shipped.filter((file) => lines(file) > 60).flatMap(longFunctions)
+    expect(long.filter((name) => name !== 'defineStore').toSorted()).toEqual(LONG_FUNCTIONS)
   })
 
   it('has no folder or file called utils, helpers or the like', () => {

@@ -4,7 +4,6 @@
  */
 import { ProtocolError, ProtocolErrorCode, Server, type ServerContext } from '@modelcontextprotocol/server'
 import type { WorkspaceCheckpoint } from './checkpoint/workspace-checkpoint.ts'
-import { changeFiles } from './files/change-files.ts'
 import { pathTarget, TargetChangedError } from './files/path-target.ts'
 import type { WorkspaceRoot } from './files/workspace-root.ts'
 import { readLimits } from './limits.ts'
@@ -13,6 +12,7 @@ import type { EpochFence } from './process/epoch-fence.ts'
 import { tidy } from './process/tidy.ts'
 import { TARGET_META, type TargetChanged, WORKSPACE_METHODS } from './protocol.ts'
 import { reach } from './reach.ts'
+import { changeFiles } from './tools/change-files.ts'
 import { type Tool, type ToolContext, ToolError } from './tools/tool.ts'
 import {
   changeParams,

@@ -1,11 +1,11 @@
 import { defineStore } from 'pinia'
 import { computed, ref, watch } from 'vue'
 import type { Attachment } from '../../contract/attachments.ts'
-import { FILES, useAttachments } from '../attachments/attachments.ts'
 import { EDITED } from '../file-drafts.ts'
 import { newId } from '../new-id.ts'
 import { forgetAll, recall, remember } from '../remembered.ts'
 import { INPUT } from './call-views.ts'
+import { FILES, useAttachments } from './drafts/attachments.ts'
 import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
 

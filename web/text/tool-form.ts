@@ -1,5 +1,5 @@
 import { type QuestionField, readField } from '../../contract/questions/questions.ts'
-import { type FormInput, valuesOf } from '../stores/drafts/question-drafts.ts'
+import { type FormInput, valuesOf } from './form-values.ts'
 import { jsonFault } from './json-fault.ts'
 
 /** A parameter of a tool: a field of a form, or JSON if it is more than that. */

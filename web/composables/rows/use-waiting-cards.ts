@@ -7,7 +7,8 @@ import type { useVirtualRows } from './use-virtual-rows.ts'
 export function useWaitingCards(
   scroller: Readonly<Ref<HTMLElement | null>>,
   rows: ReturnType<typeof useVirtualRows>,
-  rowOf: (callId?: string) => number | undefined
+  rowOf: (callId?: string) => number | undefined,
+  loadQuestionCard: () => Promise<unknown>
 ) {
   const session = useSession()
   const first = () => session.pendingIds[0]
@@ -29,7 +30,7 @@ export function useWaitingCards(
     const row = rowOf(question?.callId)
     if (!question || row === undefined) return
     // The card's code is loaded with the first question.
-    await Promise.all([rows.toRow(row), import('../../components/question/QuestionCard.vue')])
+    await Promise.all([rows.toRow(row), loadQuestionCard()])
     await nextTick()
     const card = `[data-row="${row}"] [data-question="${CSS.escape(question.id)}"]`
     scroller.value?.querySelector<HTMLElement>(card)?.focus()

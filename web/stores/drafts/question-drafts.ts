@@ -1,15 +1,11 @@
 import { defineStore } from 'pinia'
 import { reactive, toRaw, watch } from 'vue'
-import type { AnswerContent, QuestionField } from '../../../contract/questions/questions.ts'
 import { type AskedQuestion, isOpenQuestion } from '../../../contract/transcript.ts'
 import { recall, remember } from '../../remembered.ts'
+import { emptyInput, type FormInput } from '../../text/form-values.ts'
 import { INPUT } from '../call-views.ts'
 import { useSession } from '../session.ts'
 import { useKeptInputs } from './kept-inputs.ts'
-
-/** The input of a form's fields: a text for most, a list for several choices. */
-export type FieldInput = string | boolean | string[]
-export type FormInput = Record<string, FieldInput>
 
 /** Half-filled answers to questions. They survive a reload of this tab, and rows that are drawn again. */
 export const useQuestionDrafts = defineStore('question-drafts', () => {
@@ -80,27 +76,4 @@ function typedText({ fields = [] }: AskedQuestion, input: FormInput): string {
     return typeof value === 'string' && value !== empty[name] ? [{ title, value }] : []
   })
   return typed.map(({ title, value }) => (typed.length > 1 ? `${title}: ${value}` : value)).join('\n')
-}
-
-export function emptyInput(fields: readonly QuestionField[]): FormInput {
-  return Object.fromEntries(
-    fields.map((field) => {
-      if (field.kind === 'boolean') return [field.name, field.default ?? false]
-      if (field.kind === 'choices') return [field.name, field.default ?? []]
-      return [field.name, field.default === undefined ? '' : String(field.default)]
-    })
-  )
-}
-
-/** Converts the input to the values of an answer. Empty fields are left out. */
-export function valuesOf(fields: readonly QuestionField[], input: FormInput): AnswerContent {
-  return Object.fromEntries(
-    fields.flatMap((field): [string, AnswerContent[string]][] => {
-      const value = input[field.name]
-      if (value === undefined || value === '') return []
-      if (field.kind === 'number') return [[field.name, Number(value)]]
-      if (field.kind === 'choices' && Array.isArray(value) && value.length === 0 && !field.isRequired) return []
-      return [[field.name, value]]
-    })
-  )
 }

@@ -5,13 +5,13 @@
 import { linkSync, lstatSync, renameSync, rmSync, unlinkSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { hasCode } from '../../server/lib/errors.ts'
+import { pathTarget, TargetChangedError } from '../files/path-target.ts'
+import type { WorkspaceRoot } from '../files/workspace-root.ts'
 import type { FileChange, FileChangeResult } from '../protocol.ts'
-import { asToolError } from '../tools/system-error.ts'
-import { ToolError } from '../tools/tool.ts'
-import { ToolArguments } from '../tools/tool-arguments.ts'
-import { writeFile } from '../tools/write-file.ts'
-import { pathTarget, TargetChangedError } from './path-target.ts'
-import type { WorkspaceRoot } from './workspace-root.ts'
+import { asToolError } from './system-error.ts'
+import { ToolError } from './tool.ts'
+import { ToolArguments } from './tool-arguments.ts'
+import { writeFile } from './write-file.ts'
 
 type Problem = NonNullable<FileChangeResult['problem']>
 
