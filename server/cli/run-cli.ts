@@ -21,7 +21,7 @@ export async function runCli(args: string[], commands: Command[]): Promise<numbe
     const command = commands.find((candidate) => candidate.name === name)
     if (!command) throw usage(`There is no command "${name}".`)
     if (command.name !== 'gateway') leaveWithReader()
-    const { help, settings: flags, input } = readArguments(command, rest)
+    const { help, settings: flags, input } = parseArguments(command, rest)
     if (help) return say(commandHelp(command, input.words[0]))
     const defaults = { ...credentialsDefault(process.env), ...command.defaults?.(process.env) }
     const dotenv = command.ignoresDotenv ? '' : readDotenv()
@@ -48,7 +48,7 @@ interface Arguments {
   input: Omit<CommandInput, 'isNamed'>
 }
 
-function readArguments(command: Command, args: string[]): Arguments {
+function parseArguments(command: Command, args: string[]): Arguments {
   const names = (Object.keys(SETTINGS) as SettingName[]).map(flagOf).filter((flag) => flag !== undefined)
   const own = Object.entries(command.flags ?? {}).map(([name, { type, multiple }]) => [
     name,

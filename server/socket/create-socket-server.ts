@@ -19,11 +19,11 @@ import { broadcaster, tellStates } from './broadcast.ts'
 import { chooseModel, ready } from './choose-model.ts'
 import { logConnection } from './connection-log.ts'
 import { limitEarlyBytes } from './early-bytes.ts'
+import { handleCommand } from './handle-command.ts'
 import { openNews, ownerRoom, sessionRoom } from './news.ts'
 import { OpenSockets } from './open-sockets.ts'
 import { PendingConnections, type RawConnection } from './pending-connections.ts'
 import { RefusedSenders } from './refused-senders.ts'
-import { runCommand } from './run-command.ts'
 import type { ClientSocket, Io, SocketServerOptions } from './socket-options.ts'
 
 const MAX_PAYLOAD_BYTES = 1024 * 1024
@@ -274,10 +274,10 @@ function listen(socket: ClientSocket, options: SocketServerOptions, { commands, 
         retell(socket, options)
       }
       // Both send a request to the model.
-      if (name !== 'message' && name !== 'turn:retry') return runCommand(name, rest[0], sessionId, options)
+      if (name !== 'message' && name !== 'turn:retry') return handleCommand(name, rest[0], sessionId, options)
       messages.enter(sessionId, 'messages')
       try {
-        return await runCommand(name, rest[0], sessionId, options)
+        return await handleCommand(name, rest[0], sessionId, options)
       } catch (error) {
         messages.giveBack(sessionId)
         throw error

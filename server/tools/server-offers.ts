@@ -16,7 +16,7 @@ import type { Connections } from '../connections/connections.ts'
 import { AppError, messageOf } from '../lib/errors.ts'
 import { isRecord } from '../lib/is-record.ts'
 import type { ApprovalPolicy } from '../policy/approval-policy.ts'
-import { callerOf, type Trying, withoutSecrets } from './try-tool.ts'
+import { callerOf, redactFromServer, type Trying } from './try-tool.ts'
 
 export interface OfferDeps {
   connections: Pick<Connections, 'list' | 'request' | 'connection' | 'chatLane'>
@@ -96,7 +96,7 @@ async function recorded(
     progress.sending()
     const result = await deps.connections.request(server, { caller, method, params, signal })
     end({ ...callReturned({ isError: false }), calledMs: progress.calledMs })
-    return withoutSecrets(deps, looking, result)
+    return redactFromServer(deps, looking, result)
   } catch (error) {
     end({ ...callFailed(error, progress.stage), calledMs: progress.calledMs })
     throw error
@@ -119,7 +119,7 @@ async function pages(
     if (typeof nextCursor !== 'string') break
     params = { cursor: nextCursor }
   }
-  return withoutSecrets({ connections }, looking, items.slice(0, MAX_ITEMS))
+  return redactFromServer({ connections }, looking, items.slice(0, MAX_ITEMS))
 }
 
 function resourceOf(item: Record<string, unknown>, isTemplate: boolean): OfferedResource {

@@ -32,7 +32,7 @@ export interface Trying {
 /** The tool as the running server has it; starts the server if necessary. */
 export async function findTool(deps: TrialDeps, trying: Trying, name: string): Promise<TriedTool> {
   const { tool, tools } = await lookUp(deps, trying, name)
-  const { description, inputSchema } = withoutSecrets(deps, trying, tool)
+  const { description, inputSchema } = redactFromServer(deps, trying, tool)
   const { hash } = tool
   const mayChange = !isReader(deps.index.entry(trying.server), tools, tool)
   return { name, description, inputSchema, definition: hash, mayChange }
@@ -56,7 +56,7 @@ export async function tryTool(deps: TrialDeps, trying: Trying, trial: ToolTrial)
     const mayRun = async ({ hash }: StoredTool) => hash === definition
     progress.sending()
     const call = { caller, tool: name, args, mustNotRepeat: true, signal, mayRun }
-    const { result } = withoutSecrets(deps, trying, await deps.connections.call(server, call))
+    const { result } = redactFromServer(deps, trying, await deps.connections.call(server, call))
     const content = Array.isArray(result.content) ? result.content : []
     const isError = result.isError === true
     end({ ...callReturned({ isError }), calledMs: progress.calledMs })
@@ -80,7 +80,7 @@ async function lookUp(
 }
 
 /** A copy of what the server said, without the secrets that it was given. */
-export function withoutSecrets<T>(
+export function redactFromServer<T>(
   deps: { connections: Pick<Connections, 'connection' | 'chatLane'> },
   trying: Trying,
   said: T

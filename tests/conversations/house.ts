@@ -14,7 +14,7 @@ import { type FakeSessions, fakeSessions } from '../../server/sessions/sandboxes
 import type { SessionManager } from '../../server/sessions/sandboxes/session-manager.ts'
 import type { ChatDeps } from '../../server/sessions/turns/chat-options.ts'
 import { Toolbox } from '../../server/sessions/turns/toolbox.ts'
-import { runCommand } from '../../server/socket/run-command.ts'
+import { handleCommand } from '../../server/socket/handle-command.ts'
 import type { Checkpoint } from '../../server/storage/checkpoint-store.ts'
 import type { StoredEvent } from '../../server/storage/event-log.ts'
 import { FakeContentStore } from '../../server/storage/fake-content-store.ts'
@@ -97,7 +97,7 @@ export class House {
 
   /** Sends a command as a client does. Returns the code of a refusal. */
   async command(at: number, sessionId: string, name: CommandName, input: unknown): Promise<string | undefined> {
-    return refusal(() => runCommand(name, input, sessionId, { chat: this.chat(at), models: this.models }))
+    return refusal(() => handleCommand(name, input, sessionId, { chat: this.chat(at), models: this.models }))
   }
 
   /** Writes a file as the person does who uploads it. Returns the code of a refusal. */

@@ -49,7 +49,7 @@ export async function fetchListing(address: string, onPage: (servers: number) =>
 }
 
 /** One JSON document of any address: a `server.json`, or a server as a registry answers it. */
-export async function fetchJson(address: string, maxBytes = MAX_SERVER_CHARS * 4): Promise<unknown> {
+export async function fetchListingJson(address: string, maxBytes = MAX_SERVER_CHARS * 4): Promise<unknown> {
   const url = usableAddress(address)
   const deadline = { what: `an answer from ${url}`, ms: PAGE_MS, code: 'listing_unreachable' }
   return withDeadline(deadline, async (signal) => {
@@ -76,7 +76,7 @@ export async function fetchJson(address: string, maxBytes = MAX_SERVER_CHARS * 4
 
 async function fetchPage(source: string, cursor: string): Promise<{ servers: unknown[]; next?: string }> {
   const query = new URLSearchParams({ version: 'latest', limit: String(PAGE_ITEMS), ...(cursor && { cursor }) })
-  const answer = await fetchJson(`${source}/v0.1/servers?${query}`, MAX_PAGE_BYTES)
+  const answer = await fetchListingJson(`${source}/v0.1/servers?${query}`, MAX_PAGE_BYTES)
   if (!isRecord(answer) || !Array.isArray(answer.servers)) throw failed(source, 'it does not list servers')
   const next = isRecord(answer.metadata) ? answer.metadata.nextCursor : undefined
   const isMore = typeof next === 'string' && next !== '' && next.length <= 2000

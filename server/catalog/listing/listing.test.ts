@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
 import { type FakeRegistry, startRegistry } from '../../../tests/fixtures/mcp-registry.ts'
 import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
-import { fetchJson, fetchListing } from './fetch-listing.ts'
+import { fetchListing, fetchListingJson } from './fetch-listing.ts'
 import { readListing, searchListing, writeListing } from './listing.ts'
 
 const opened: FakeRegistry[] = []
@@ -65,9 +65,9 @@ it.each(['http://example.test', 'file:///etc/passwd', 'ftp://a', 'nonsense'])('d
 
 it('says why an address can not be used', async () => {
   const { url } = await registry([server('a.b/c', 'x'.repeat(5000))])
-  await expect(fetchJson(`${url}/nothing`)).rejects.toThrow('it answers with status 404')
-  await expect(fetchJson(`${url}/v0.1/servers`, 1000)).rejects.toThrow('larger than 1000 bytes')
-  await expect(fetchJson('http://127.0.0.1:1/')).rejects.toMatchObject({ code: 'listing_unreachable' })
+  await expect(fetchListingJson(`${url}/nothing`)).rejects.toThrow('it answers with status 404')
+  await expect(fetchListingJson(`${url}/v0.1/servers`, 1000)).rejects.toThrow('larger than 1000 bytes')
+  await expect(fetchListingJson('http://127.0.0.1:1/')).rejects.toMatchObject({ code: 'listing_unreachable' })
 })
 
 it('says what to do about a file that was damaged', () => {

@@ -73,7 +73,7 @@ async function describeLocal(settings: Settings, { name, command, cwd, env, sand
     throw new Error(`The working folder of "${name}" does not exist: create ${cwd}, or correct "cwd" in mcp.json.`)
   }
   const path = env.PATH ?? process.env.PATH ?? ''
-  const found = findCommand(command, { path, ...(cwd === undefined ? {} : { cwd }) })
+  const found = findCommand(command, { path, cwd })
   if (found) return found
   throw new Error(
     `"${name}" needs the command "${command}", which is not on the PATH: install it, or correct mcp.json.`

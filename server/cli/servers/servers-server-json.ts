@@ -5,7 +5,7 @@ import { EntryProblem } from '../../catalog/entry-values.ts'
 import type { ClientServers } from '../../catalog/import/client-files.ts'
 import { isServerName, readServerJson, type ServerJson, serverJsonIn } from '../../catalog/import/server-json.ts'
 import { entryOf, type ServerJsonEntry, type WantedValue } from '../../catalog/import/server-json-entry.ts'
-import { fetchJson, MCP_REGISTRY } from '../../catalog/listing/fetch-listing.ts'
+import { fetchListingJson, MCP_REGISTRY } from '../../catalog/listing/fetch-listing.ts'
 import { secretNames } from '../../catalog/placeholders.ts'
 import { readEntry } from '../../catalog/read-entry.ts'
 import { valuesOf } from '../../catalog/server-entry.ts'
@@ -62,7 +62,7 @@ async function locate(context: ServersContext): Promise<Located | undefined> {
   const [from] = context.names
   if (from === undefined) return undefined
   if (/^https?:\/\//i.test(from)) {
-    const server = serverJsonIn(await fetchJson(from))
+    const server = serverJsonIn(await fetchListingJson(from))
     if (server) return { server, origin: 'server.json' }
     throw new AppError(
       'invalid',

@@ -7,11 +7,11 @@ import { randomBytes } from 'node:crypto'
 import { realpathSync, statSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { AppError, errorCode, messageOf } from '../../lib/errors.ts'
+import { checkCommand } from '../../lib/files/find-command.ts'
 import type { Child } from './child.ts'
 import { confine, linkEnds, type OurPlaces, refuseHidden, watchedFiles } from './child-covers.ts'
 import type { Isolation, Settled } from './child-isolation.ts'
 import { CoverWatch } from './cover-watch.ts'
-import { checkCommand } from './find-command.ts'
 import { findIsolation } from './find-isolation.ts'
 import { DEPTH, depthBelow } from './gateway-depth.ts'
 import { isolationMemory, rememberExtent } from './isolation-memory.ts'
@@ -106,7 +106,7 @@ export class ChildProcesses {
     const ends = this.#places && linkEnds(this.#places)
     this.#watch()
     try {
-      if (isolation) checkCommand(command, env.PATH ?? DEFAULT_PATH, cwd)
+      if (isolation) checkCommand(command, { path: env.PATH ?? DEFAULT_PATH, cwd })
       const words = isolation?.wrap({ command, args, env }, confinement) ?? { command, args, env }
       // Before the start, so that every later replacement is noticed.
       const guarded = [...confinement.files, ...confinement.engines, ...confinement.replaceable]

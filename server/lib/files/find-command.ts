@@ -1,18 +1,40 @@
 import { accessSync, constants, statSync } from 'node:fs'
-import { delimiter, join, resolve } from 'node:path'
+import { delimiter, resolve } from 'node:path'
 
-/** Where a command is that would be run by this name, as the system looks for it; undefined: nowhere. */
-export function findCommand(command: string, { path, cwd = '.' }: { path: string; cwd?: string }): string | undefined {
-  const places = command.includes('/')
-    ? [resolve(cwd, command)]
-    : path.split(delimiter).map((dir) => join(dir, command))
-  return places.find(isExecutable)
+interface Lookup {
+  path: string
+  cwd?: string | undefined
 }
 
-function isExecutable(file: string): boolean {
+/** Returns the file that the system would run for this command, or undefined if there is none. */
+export function findCommand(command: string, lookup: Lookup): string | undefined {
+  return filesOf(command, lookup).find(isExecutable)
+}
+
+/** Checks that a command can be run, before a wrapper runs it and reports errors in its own way. Throws as `spawn` would. */
+export function checkCommand(command: string, lookup: Lookup): void {
+  const files = filesOf(command, lookup)
+  if (files.some(isExecutable)) return
+  const code = files.length === 0 ? 'ENOENT' : 'EACCES'
+  throw Object.assign(new Error(`spawn ${command} ${code}`), { code })
+}
+
+function filesOf(command: string, { path, cwd = '.' }: Lookup): string[] {
+  const folders = command.includes('/') ? [''] : path.split(delimiter)
+  return folders.map((folder) => resolve(cwd, folder, command)).filter(isFile)
+}
+
+function isFile(path: string): boolean {
+  return succeeds(() => statSync(path).isFile())
+}
+
+function isExecutable(path: string): boolean {
+  return succeeds(() => accessSync(path, constants.X_OK) === undefined)
+}
+
+function succeeds(check: () => boolean): boolean {
   try {
-    accessSync(file, constants.X_OK)
-    return statSync(file).isFile()
+    return check()
   } catch {
     return false
   }

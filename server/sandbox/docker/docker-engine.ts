@@ -9,7 +9,7 @@ import type { Logger } from '../../lib/logger.ts'
 import type { ContainerSummary, SandboxEngine, SandboxLimits, WorkspaceConnection } from '../port.ts'
 import { checkLimits, type EngineLimits } from '../workspace/limits-check.ts'
 import { openConnection } from '../workspace/open-connection.ts'
-import { APP, containerSpec, isGvisor, LABEL } from './engine/container-spec.ts'
+import { APP, containerSpec, isRunsc, LABEL } from './engine/container-spec.ts'
 import { inspectContainer, unpauseContainer } from './engine/container-state.ts'
 import { startContainer } from './engine/create-container.ts'
 import { createEngineCall, type EngineCall } from './engine/engine-call.ts'
@@ -45,7 +45,7 @@ export function createDockerEngine(options: DockerEngineOptions): DockerEngine {
   const connections = new Set<WorkspaceConnection>()
   /** Containers that we have begun to remove. */
   const removed = new BoundedMap<string, true>(MAX_REMEMBERED)
-  const gvisor = isGvisor(limits)
+  const gvisor = isRunsc(limits)
 
   return {
     status: () => readEngineStatus(docker, call),

@@ -86,7 +86,7 @@ async function tryOpen(options: OpenConnectionOptions): Promise<WorkspaceConnect
     // After a timeout the client closed the stream itself, so the server did not end first.
     const ended = failure.kind !== 'timeout' && (!transport.isOpen || failure.code === 'connection_lost')
     await transport.close()
-    throw ended ? await whyEnded(server, transport) : failure
+    throw ended ? await lostServer(server, transport) : failure
   }
   return workspaceConnection(containerId, client, transport, () => server.isRunning())
 }
@@ -99,7 +99,7 @@ function serverCommand({ epoch, resume, gvisor }: OpenConnectionOptions): string
 }
 
 /** The engine knows the exit code; the output is only for the log. */
-async function whyEnded(server: StartedServer, transport: StreamTransport): Promise<AppError> {
+async function lostServer(server: StartedServer, transport: StreamTransport): Promise<AppError> {
   const code = await server.exitCode()
   if (code === SERVER_EXIT.staleEpoch) return staleEpoch()
   if (code === SERVER_EXIT.takeoverFailed) {

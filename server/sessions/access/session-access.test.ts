@@ -3,7 +3,7 @@ import { discard, temporaryFolder } from '../../../tests/support/temporary-folde
 import { silentLogger } from '../../lib/logger.ts'
 import { openEmbeddedStore } from '../../storage/embedded/open-embedded-store.ts'
 import type { Store } from '../../storage/store.ts'
-import { ownerName, SessionAccess, sameSecret, secret, validSessionId } from './session-access.ts'
+import { checkSessionId, ownerName, SessionAccess, sameSecret, secret } from './session-access.ts'
 
 let dataDir: string
 let store: Store
@@ -113,7 +113,7 @@ describe('a session', () => {
   })
 
   it.each(['', 'a b', '../x', 'a/b', 'x'.repeat(101), 'ü', 'a\n'])('has no id like %j', (id) => {
-    expect(() => validSessionId(id)).toThrow(/session id/)
+    expect(() => checkSessionId(id)).toThrow(/session id/)
   })
 })
 

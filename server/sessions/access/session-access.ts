@@ -63,7 +63,7 @@ export class SessionAccess {
    * cookie or on request.
    */
   async open(sessionId: string, proof: Proof, options: OpenOptions = {}): Promise<{ token?: string }> {
-    validSessionId(sessionId)
+    checkSessionId(sessionId)
     const owner = proof.owner ? hash(proof.owner) : null // an empty cookie belongs to nobody
     const address = options.address === undefined ? null : hash(options.address)
     const token = owner === null || options.wantsToken ? secret() : undefined
@@ -246,7 +246,7 @@ function deleted(): AppError {
   return new AppError('not-found', 'unknown_session', 'The session was deleted.')
 }
 
-export function validSessionId(sessionId: string): string {
+export function checkSessionId(sessionId: string): string {
   if (/^[A-Za-z0-9_-]{1,100}$/.test(sessionId)) return sessionId
   const message = 'A session id must have 1 to 100 letters, digits, dashes and underscores.'
   throw new AppError('invalid', 'invalid_session_id', message)

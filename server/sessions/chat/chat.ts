@@ -22,9 +22,9 @@ import {
   decisionOn,
   editedPreview,
   remembered,
+  requireWaitingCall,
   type SwitchChoice,
-  switchedModel,
-  waitingCall
+  switchedModel
 } from './decisions.ts'
 import { checkChoices, checkCounted, firstMode, modeChange, reviewDecided, reviewDecision } from './mode-decisions.ts'
 import {
@@ -100,7 +100,7 @@ export class Chat extends OpenChats {
   /** Keeping or discarding a preview gets its own row in the audit log; the call itself was recorded when it ran. */
   async #decided(sessionId: string, answer: CommandData<'tool:approval'>): Promise<CallEntry> {
     const { callId, hash, approved } = answer
-    const isPreview = waitingCall(await this.#begun(sessionId), callId).preview !== undefined
+    const isPreview = requireWaitingCall(await this.#begun(sessionId), callId).preview !== undefined
     if (!isPreview) return this.#record(sessionId, answer)
     const action = approved ? 'keep_changes' : 'discard_changes'
     return this.deps.toolbox.recorded(sessionId, action, { callId, hash }, () => this.#record(sessionId, answer))
@@ -110,7 +110,7 @@ export class Chat extends OpenChats {
   async #record(sessionId: string, answer: CommandData<'tool:approval'>): Promise<CallEntry> {
     for (;;) {
       const transcript = await this.#begun(sessionId)
-      const call = waitingCall(transcript, answer.callId)
+      const call = requireWaitingCall(transcript, answer.callId)
       if (call.preview && answer.args) {
         if (await this.#once(sessionId, [editedPreview(sessionId, call, answer)])) return call
         continue
@@ -133,7 +133,7 @@ export class Chat extends OpenChats {
 
   /** Where a waiting call would lead with these arguments. The page shows it before an edit is approved. */
   async target(sessionId: string, { callId, args }: CommandData<'tool:target'>): Promise<{ target?: PathTarget }> {
-    const call = waitingCall(await this.#begun(sessionId), callId)
+    const call = requireWaitingCall(await this.#begun(sessionId), callId)
     const path = pathOf(call, args)
     if (path === undefined) return {}
     const [target] = await this.deps.sessions.hold(sessionId, (hold) => resolveIn(hold, [path]))

@@ -111,7 +111,7 @@ function approvalsWaiting(waiting: number): AppError {
   return new AppError('conflict', 'approvals_waiting', message)
 }
 
-export function waitingCall(transcript: Transcript, callId: string): CallEntry {
+export function requireWaitingCall(transcript: Transcript, callId: string): CallEntry {
   const call = callOf(transcript, callId)
   if (!call) throw new AppError('not-found', 'unknown_call', 'There is no such call in this session.')
   if (call.decision) throw new AppError('conflict', 'already_decided', 'Someone has already decided this call.')

@@ -80,7 +80,7 @@ export function specHash(spec: ContainerCreateOptions): string {
 }
 
 /** gVisor brings its own kernel, which allows some things that the host's kernel would refuse. */
-export function isGvisor({ runtime }: SandboxLimits): boolean {
+export function isRunsc({ runtime }: SandboxLimits): boolean {
   return runtime?.includes('runsc') ?? false
 }
 
@@ -119,8 +119,8 @@ function hostConfig(limits: SandboxLimits, uid: number): HostConfig {
     Ulimits: ulimits(limits),
     Tmpfs: tmpfs(limits, uid),
     // gVisor's terminals are its own.
-    Mounts: isGvisor(limits) ? [] : [TERMINALS],
-    ...(isGvisor(limits) ? {} : { Sysctls: NO_PING }),
+    Mounts: isRunsc(limits) ? [] : [TERMINALS],
+    ...(isRunsc(limits) ? {} : { Sysctls: NO_PING }),
     // When the host itself runs out of memory, sandboxes go first.
     OomScoreAdj: 500,
     RestartPolicy: { Name: 'no' },

@@ -9,7 +9,7 @@ import type { OwnService } from '../../egress/own-ports.ts'
 import type { SandboxLimits } from '../../port.ts'
 import { openEgressTunnel, proxyVariables } from '../../servers/egress-tunnel.ts'
 import { checkNames, launchInput, launchScript, whyEnded } from '../../servers/launch-command.ts'
-import { isGvisor } from '../engine/container-spec.ts'
+import { isRunsc } from '../engine/container-spec.ts'
 import { createContainer, startCreated } from '../engine/create-container.ts'
 import type { EngineCall } from '../engine/engine-call.ts'
 import { type ExecStreams, execStreams } from '../engine/exec-streams.ts'
@@ -85,7 +85,7 @@ async function runCommand(
 ): Promise<ExecStreams> {
   const { command, args, cwd } = request
   // Under gVisor, the probe would test gVisor's kernel and not the host's.
-  const script = launchScript({ probes: !isGvisor(limits) })
+  const script = launchScript({ probes: !isRunsc(limits) })
   const cmd = ['/bin/bash', '-c', script, 'launch', command, ...args]
   return execStreams({ docker, call, containerId, cmd, workingDir: cwd ?? INSIDE.root })
 }

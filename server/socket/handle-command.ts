@@ -12,7 +12,7 @@ export interface CommandContext {
 }
 
 /** Parses and runs a command; the result goes into the ack. */
-export async function runCommand(
+export async function handleCommand(
   name: CommandName,
   input: unknown,
   sessionId: string,
