@@ -22,7 +22,9 @@ export class ExposedStdio {
   /** Called for the first message, and again if a client falls back from the newer revision to an older one. */
   readonly createServer = async ({ era }: { era: 'legacy' | 'modern' }): Promise<Server> => {
     this.#exposed = await this.#open()
-    await this.#exposed.discoverServers(this.#caller, AbortSignal.timeout(DISCOVER_MS))
+    const seen = this.#exposed.discoverServers(this.#caller, AbortSignal.timeout(DISCOVER_MS))
+    // The greeting has a single server's instructions. Of several, the first list waits for what it lists.
+    if (this.#exposed.only !== undefined) await seen
     this.#connection = connectClient(this.#exposed, this.#caller, era)
     return this.#connection.server
   }
