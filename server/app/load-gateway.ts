@@ -93,7 +93,8 @@ export async function loadGateway(
   await index.load(registry)
   await enrichment?.restore()
   const usage = await openStoredUsage(keyValues, router, logger)
-  const others = settings.REDIS_URL ? followOthers([() => index.reload(), usage.refresh], logger) : undefined
+  const isShared = settings.REDIS_URL !== undefined || options.shared.storeDir !== undefined
+  const others = isShared ? followOthers([() => index.reload(), usage.refresh], logger) : undefined
   // Outside clients have their own approval, so without a rule a call is allowed.
   let policy: ApprovalPolicy = policyOf(registry)
   let { problems } = registry
