@@ -1,4 +1,4 @@
-import { AppError, messageOf } from '../lib/errors.ts'
+import { AppError, isAppError, messageOf } from '../lib/errors.ts'
 import { backoffMs } from '../lib/waiting/backoff.ts'
 
 export type BreakerState = 'closed' | 'open' | 'half-open'
@@ -50,4 +50,13 @@ export class Breaker {
     const beyond = this.#failures - this.#failuresToOpen + 1
     if (beyond > 0) this.#openUntil = this.#now() + backoffMs(beyond, REST)
   }
+}
+
+/** A server that hangs, is gone, or answers with what nobody can read has failed itself. */
+const OF_THE_SERVER = ['child_timeout', 'child_lost', 'child_answer_invalid']
+
+/** Counts a failed call. An error that the server answers is a sign of life: most servers answer so to wrong arguments too. */
+export function countFailure(calls: Breaker, error: unknown): void {
+  if (OF_THE_SERVER.some((code) => isAppError(error, code))) calls.failed(error)
+  else if (isAppError(error, 'child_refused')) calls.succeeded()
 }

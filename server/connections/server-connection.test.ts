@@ -81,22 +81,23 @@ it('lists tools less and less often for a server that keeps announcing changes',
   await connection.stop()
 })
 
-it('refuses calls for a while when five in a row have hung, although the server starts well each time', async () => {
+/** A server that starts well and answers every call as `answer` says; it returns its connection and a call. */
+function answering(answer: () => AppError | undefined) {
   vi.useFakeTimers()
-  const entry = readEntry('hanging', { command: 'none' }, 0)
-  let hangs = true
+  const entry = readEntry('answering', { command: 'none' }, 0)
   const caller = { owner: 'local', door: 'stdio' as const }
   const tool = { name: 'wait', description: '', inputSchema: { type: 'object' }, hash: '' }
-  class Hanging extends LiveServer {
+  class Answering extends LiveServer {
     override tools = [tool]
     override async list() {
       return [tool]
     }
     override async isResponsive() {
-      return !hangs
+      return answer()?.code !== 'child_timeout'
     }
     override async call(): Promise<{ content: [] }> {
-      if (hangs) throw new AppError('timeout', 'child_timeout', 'It did not answer in time.')
+      const failure = answer()
+      if (failure) throw failure
       return { content: [] }
     }
     override async close() {}
@@ -107,18 +108,40 @@ it('refuses calls for a while when five in a row have hung, although the server 
     logger: silentLogger,
     toolsSeen: () => 0,
     gate: new StartGate(1),
-    open: async () => new Hanging(entry, new Client({ name: 'test', version: '1' }), undefined, (text) => text),
+    open: async () => new Answering(entry, new Client({ name: 'test', version: '1' }), undefined, (text) => text),
     onListed: () => {},
     onFailed: () => {}
   })
   const call = () =>
     connection.call({ caller, tool: 'wait', args: {}, signal: new AbortController().signal, mustNotRepeat: true })
-  for (let times = 0; times < 5; times++) await expect(call()).rejects.toMatchObject({ code: 'child_timeout' })
+  return { connection, call }
+}
+
+const hang = new AppError('timeout', 'child_timeout', 'It did not answer in time.')
+const refusal = new AppError('invalid', 'child_refused', 'There is no such file.', { details: { sent: true } })
+
+it.each([
+  ['have hung', hang],
+  ['got an answer that nobody can read', new AppError('unavailable', 'child_answer_invalid', 'It is invalid.')]
+])('refuses calls for a while when five in a row %s, although the server starts well each time', async (_, failure) => {
+  let fails = true
+  const { connection, call } = answering(() => (fails ? failure : undefined))
+  for (let times = 0; times < 5; times++) await expect(call()).rejects.toMatchObject({ code: failure.code })
   await expect(call()).rejects.toMatchObject({ code: 'server_resting', details: { sent: false } })
   expect(connection.state.breaker).toBe('open')
-  hangs = false
+  fails = false
   await vi.advanceTimersByTimeAsync(2000)
   await expect(call()).resolves.toMatchObject({ attempts: 1 })
+  expect(connection.state.breaker).toBe('closed')
+  await connection.stop()
+})
+
+it('takes an answer for a sign of life even if it is an error, which may be about what was asked', async () => {
+  let failure = refusal
+  const { connection, call } = answering(() => failure)
+  for (let times = 0; times < 9; times++) await expect(call()).rejects.toMatchObject({ code: 'child_refused' })
+  for (failure of [hang, hang, hang, hang, refusal, hang])
+    await expect(call()).rejects.toMatchObject({ code: failure.code })
   expect(connection.state.breaker).toBe('closed')
   await connection.stop()
 })

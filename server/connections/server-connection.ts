@@ -14,7 +14,7 @@ import { withDeadline } from '../lib/waiting/deadline.ts'
 import { PacedJob } from '../lib/waiting/paced-job.ts'
 import { SingleFlight } from '../lib/waiting/single-flight.ts'
 import type { StartGate } from '../lib/waiting/start-gate.ts'
-import { Breaker } from './breaker.ts'
+import { Breaker, countFailure } from './breaker.ts'
 import type { LiveServer } from './live-server.ts'
 import type { ServerLog } from './server-log.ts'
 import type { ServerState } from './server-state.ts'
@@ -196,7 +196,7 @@ export class ServerConnection {
           const isForbidden = isAppError(error, 'child_forbidden')
           const tries = isForbidden ? (endsConversation(error) ? 2 : 1) : CALL_TRIES
           if (!startFailed && again && attempt < tries && !signal.aborted) continue
-          if (isAppError(error, 'child_timeout') || isAppError(error, 'child_lost')) this.#lostCalls.failed(error)
+          countFailure(this.#lostCalls, error)
           throw error
         }
       }
