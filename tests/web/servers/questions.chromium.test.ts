@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { PROGRAMS } from '../../../contract/programs.ts'
+import { PROGRAMS } from '../../../contract/own-sources.ts'
 import { PHONE } from '../../support/browser.ts'
 import { useFakePage } from '../fake-page.ts'
 import type { FakeSession } from '../fake-server.ts'
