@@ -201,6 +201,7 @@ export const api = {
   providers: () => json<ProviderKeysReply>('/api/providers'),
   setProviderKey: (id: string, apiKey: string) =>
     request(`/api/providers/${encodeURIComponent(id)}/key`, jsonBody('PUT', { apiKey }), SLOW_TIMEOUT_MS),
+  removeProviderKey: (id: string) => request(`/api/providers/${encodeURIComponent(id)}/key`, { method: 'DELETE' }),
   instructions: () => json<InstructionsReply>('/api/instructions'),
   changeInstructions: (text: string) => json<InstructionsReply>('/api/instructions', jsonBody('PUT', { text })),
   sessions: (query: SessionsQuery) => json<SessionsReply>(`/api/sessions?${search({ ...query })}`),

@@ -1,5 +1,4 @@
 /** The address contains the session of this tab, so that links, reloads and the back button work as expected. */
-import { newId } from './new-id.ts'
 import { recall, remember } from './remembered.ts'
 
 const PATTERN = /^#\/s\/([A-Za-z0-9_-]{8,100})$/
@@ -8,11 +7,12 @@ export function addressedSession(): string | null {
   return PATTERN.exec(location.hash)?.[1] ?? null
 }
 
-export function firstSession(): { sessionId: string; isRemembered: boolean } {
+/** Without a session in the address and in memory, a new one is opened. */
+export function firstSession(): { sessionId: string | null; isRemembered: boolean } {
   const addressed = addressedSession()
   if (addressed) return { sessionId: addressed, isRemembered: false }
   const last = recall('last-session')
-  return last ? { sessionId: last, isRemembered: true } : { sessionId: newId(), isRemembered: false }
+  return { sessionId: last, isRemembered: last !== null }
 }
 
 export function addressSession(sessionId: string): void {

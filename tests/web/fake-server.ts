@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { Server as SocketServer } from 'socket.io'
 import type { EventData, EventType, SessionEvent } from '../../contract/events.ts'
 import type { PathTarget } from '../../contract/path-target.ts'
-import type { ApprovalCard, EntriesReply, SessionSummary } from '../../contract/rest.ts'
+import type { ApprovalCard, EntriesReply, ModelsReply, SessionSummary } from '../../contract/rest.ts'
 import {
   applyEvent,
   type CallEntry,
@@ -20,6 +20,7 @@ import { FakeAttachments } from './chat/fake-attachments.ts'
 import { FakeEffects } from './effects/fake-effects.ts'
 import { serveAsset } from './everywhere/serve-asset.ts'
 import { serveFiles } from './files/fake-files.ts'
+import { changeKey, type FakeProvider, fakeModels } from './models/fake-models.ts'
 import { searched, summaryOf } from './sessions/fake-list.ts'
 
 export const CSP =
@@ -224,9 +225,8 @@ export class FakeServer {
   readonly wholeCalls = new Map<string, CallEntry>()
   /** The MCP servers and the keys of model providers that the page shows. */
   servers: object[] = []
-  providers: { id: string; label: string; source: string | null; ok: boolean; reason: string | null }[] = [
-    { id: 'anthropic', label: 'Anthropic', source: 'settings', ok: true, reason: null }
-  ]
+  providers: FakeProvider[] = [{ id: 'anthropic', label: 'Anthropic', source: 'settings', ok: true, reason: null }]
+  moreModels: ModelsReply['models'] = []
   /** Set up each session that a page opens. */
   onOpen: (session: FakeSession) => void = () => {}
   /** Refuse to let anyone in, with this code. */
@@ -247,7 +247,8 @@ export class FakeServer {
     this.#io.on('connection', (socket) => {
       const session = this.session(String(socket.handshake.query.sessionId))
       void socket.join(session.id)
-      socket.emit('system:ready', { sessionId: session.id, provider: 'demo', model: 'demo/demo' })
+      const { model = session.transcript.model ?? 'demo/demo' } = socket.handshake.query
+      socket.emit('system:ready', { sessionId: session.id, provider: String(model).split('/')[0], model })
       socket.emit('session:snapshot', session.snapshot())
       socket.onAny((command: string, input: Record<string, unknown>, reply: Reply) =>
         session.handle(command, input, reply)
@@ -323,24 +324,11 @@ export class FakeServer {
   #api({ method }: IncomingMessage, { pathname, searchParams }: URL): object | undefined {
     if (pathname === '/api/owner') return { isKnown: true }
     if (pathname === '/readyz' || pathname === '/healthz') return { ok: true }
-    if (pathname.startsWith('/api/models')) {
-      return {
-        default: 'demo/demo',
-        maxHistoryTokens: 100_000,
-        models: [
-          { id: 'demo/demo', name: 'Demo (rules, no AI)', inputs: { images: false, pdfs: false }, provider: 'demo' },
-          { id: 'anthropic/large', name: 'Large', provider: 'anthropic' }
-        ],
-        providers: [
-          { id: 'anthropic', ok: true },
-          { id: 'gemini', ok: false, reason: 'No GEMINI_API_KEY is set.' },
-          { id: 'demo', ok: true }
-        ]
-      }
-    }
+    if (pathname.startsWith('/api/models')) return fakeModels(this.moreModels)
     if (pathname === '/api/search') return searched([...this.sessions.values()], searchParams.get('q') ?? '')
     if (pathname === '/api/servers')
       return { admin: 'allowed', file: null, problem: null, servers: this.servers, problems: [], exposure: null }
+    if (pathname.startsWith('/api/providers/')) return changeKey(this.providers, method, pathname)
     if (pathname === '/api/providers') return { admin: 'allowed', providers: this.providers }
     if (pathname === '/api/instructions') return { text: 'Be brief.' }
     if (pathname === '/api/approvals') return { approvals: this.approvals, now: Date.now() }

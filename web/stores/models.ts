@@ -3,8 +3,9 @@ import { computed, ref, watch } from 'vue'
 import type { HistoryChoice } from '../../contract/events.ts'
 import type { ModelsReply } from '../../contract/rest.ts'
 import { api } from '../api.ts'
+import { remember } from '../remembered.ts'
 import { useNotices } from './notices.ts'
-import { useSession } from './session.ts'
+import { LAST_MODEL, useSession } from './session.ts'
 
 export const useModels = defineStore('models', () => {
   const session = useSession()
@@ -12,12 +13,17 @@ export const useModels = defineStore('models', () => {
   const reply = ref<ModelsReply | null>(null)
   const loading = ref(false)
 
-  const groups = computed(() =>
-    (reply.value?.providers ?? []).map((provider) => ({
+  const groups = computed(() => groupsWith(''))
+  /** The providers with those of their models that have all words of `filter` in their names. */
+  function groupsWith(filter: string) {
+    const words = filter.toLowerCase().split(/\s+/)
+    const isMeant = ({ id, name }: ModelsReply['models'][number]) =>
+      words.every((word) => `${id} ${name}`.toLowerCase().includes(word))
+    return (reply.value?.providers ?? []).map((provider) => ({
       ...provider,
-      models: reply.value?.models.filter((model) => model.provider === provider.id) ?? []
+      models: reply.value?.models.filter((model) => model.provider === provider.id && isMeant(model)) ?? []
     }))
-  )
+  }
   /** Ids are `provider/id`; what `system:ready` names may be either form. */
   const currentId = computed(() => {
     const { provider = '', model = '' } = session.ready ?? {}
@@ -52,10 +58,11 @@ export const useModels = defineStore('models', () => {
     const isDone = await session.sendOrShow('model:select', { model, history, maxCancelled })
     // A model that does not answer may have left the list.
     if (!isDone) void load()
+    else remember(LAST_MODEL, model)
     return isDone
   }
   session.onEvent(({ type, data }) => {
     if (type === 'agent:error' && data.code === 'model_not_found') void load()
   })
-  return { reply, loading, groups, currentId, currentName, context, inputs, load, select }
+  return { reply, loading, groups, groupsWith, currentId, currentName, context, inputs, load, select }
 })

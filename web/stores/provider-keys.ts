@@ -12,6 +12,8 @@ export const useProviderKeys = defineStore('provider-keys', () => {
   const session = useSession()
   const notices = useNotices()
   const reply = ref<ProviderKeysReply | null>(null)
+  /** Whether the dialog with all keys is open. */
+  const isShown = ref(false)
   const providers = computed(() => reply.value?.providers ?? [])
   /** Providers with a key that does not work. */
   const broken = computed(() => providers.value.filter(({ source, ok }) => source !== null && !ok))
@@ -35,5 +37,11 @@ export const useProviderKeys = defineStore('provider-keys', () => {
     if (model && session.transcript.turns === 0) await models.select(model, 'fresh', 0)
     return ''
   }
-  return { reply, providers, broken, hasWorking, load, save }
+  /** Goes back to the key of the server's settings, if there is one. */
+  async function remove(id: string): Promise<void> {
+    if (!(await notices.attempt(() => api.removeProviderKey(id)))) return
+    notices.show('The key is removed.')
+    await Promise.all([load(), models.load()])
+  }
+  return { reply, providers, broken, hasWorking, isShown, load, save, remove }
 })

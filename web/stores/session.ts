@@ -12,6 +12,7 @@ import { ApiError, api, becomeOwner, forgetOwner, OWNER_PROBLEMS, takeOwnerNews 
 import { newId } from '../new-id.ts'
 import { bindNews } from '../news.ts'
 import { isStored } from '../owner-proof.ts'
+import { recall, remember } from '../remembered.ts'
 import { addressSession } from '../session-address.ts'
 import { command, openSocket, type PageSocket } from '../socket.ts'
 import { preparationWords } from '../text/preparation-words.ts'
@@ -33,6 +34,8 @@ const OWNER_LOST =
 const NOTHING_STORED =
   'This browser stores nothing for this page (private mode, or site data is blocked), so your sessions are lost after a reload.'
 const LOST_AFTER_MS = 500
+/** The model that the person chose last: new sessions begin with it. */
+export const LAST_MODEL = 'model'
 const SESSION_LOST = 'The server lost its state, and this conversation with it. Here is a new session.'
 
 export const useSession = defineStore('session', () => {
@@ -142,7 +145,13 @@ export const useSession = defineStore('session', () => {
     log.clear()
     socket.value = openSocket(id, model)
     bindEvents(socket.value)
+    // A model that is not there any more is not asked for again.
+    if (model) socket.value.once('system:ready', (news) => news.model !== model && remember(LAST_MODEL, null))
     void enter(socket.value)
+  }
+
+  function openNew(): void {
+    open(newId(), recall(LAST_MODEL) ?? undefined)
   }
 
   /** Connects as this browser's owner. */
@@ -278,7 +287,7 @@ export const useSession = defineStore('session', () => {
   function continueInNew(why: string): void {
     notices.show(why)
     deletedId.value = sessionId.value
-    open(newId())
+    openNew()
   }
 
   function send<C extends CommandName>(name: C, input: CommandInput<C>): Promise<Ack> {
@@ -334,6 +343,6 @@ export const useSession = defineStore('session', () => {
       olderBefore,
       loadOlder
     },
-    ...{ open, close, openNew: () => open(newId()), whileDeleting, send, sendOrShow, onEvent }
+    ...{ open, close, openNew, whileDeleting, send, sendOrShow, onEvent }
   }
 })

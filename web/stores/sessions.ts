@@ -4,6 +4,7 @@ import type { SandboxState } from '../../contract/live.ts'
 import type { SessionSummary } from '../../contract/rest.ts'
 import { api, isOffline, messageOf, type SessionChange } from '../api.ts'
 import { onNews } from '../news.ts'
+import { isUnsaid } from '../text/silent-entries.ts'
 import { forgetAllDrafts, forgetDrafts, useComposer } from './composer.ts'
 import { useNotices } from './notices.ts'
 import { useSession } from './session.ts'
@@ -195,7 +196,7 @@ export const useSessions = defineStore('sessions', () => {
   async function openNew(): Promise<void> {
     const { draft, queued, sending } = useComposer()
     const isUnwritten = draft === '' && queued.length === 0 && !sending
-    if (isUnwritten && session.isKnown && session.connected && session.transcript.entries.length === 0) return
+    if (isUnwritten && session.isKnown && session.connected && isUnsaid(session.transcript.entries)) return
     const from = session.sessionId
     if (isDisconnected() || !(await api.isReachable())) return notices.showOffline('No new session: no connection.')
     // A second click may have opened one meanwhile.
