@@ -87,6 +87,7 @@ export const useInbox = defineStore('inbox', () => {
     deciding.value.add(card.id)
     const isTaken = await notices.attempt(() => api.answerApproval(card, given))
     if (isTaken) cards.value = cards.value.filter(({ id }) => id !== card.id)
+    else deciding.value.delete(card.id)
     await load()
     deciding.value.delete(card.id)
   }
