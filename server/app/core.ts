@@ -66,7 +66,7 @@ async function openStorage(settings: Settings, logger: Logger, overrides: CoreOv
   const { root: dataDir } = dataPaths(settings.DATA_DIR)
   const file = await deploymentFileOf(settings)
   const bucket = await openBucket(settings, logger, report)
-  const offered = (await bucket?.deploymentId()) ?? readDeploymentId(file) ?? randomUUID()
+  const offered = (await bucket?.owner())?.id ?? readDeploymentId(file) ?? randomUUID()
   const opening = openStore(settings, logger, { patience: overrides.patience, deploymentId: offered })
   const store = observedStore(await opening, report)
   // The embedded store is inside the folder, so they always belong together. A bucket has a marker of its own.

@@ -7,7 +7,7 @@ import { testRedisEnv } from '../../../tests/support/test-redis.ts'
 import { loadSettings } from '../../config/load-settings.ts'
 import type { Settings } from '../../config/settings.ts'
 import { silentLogger } from '../../lib/logger.ts'
-import { put } from '../../storage/checkpoints/checkpoint-files.fixture.ts'
+import { fileEntry, put } from '../../storage/checkpoints/checkpoint-files.fixture.ts'
 import { FakeObjectService } from '../../storage/objects/fake-object-service.ts'
 import { openBucket, openCheckpoints } from '../open-checkpoints.ts'
 import { openStore } from '../open-store.ts'
@@ -202,4 +202,51 @@ it('writes nothing in a dry run, and refuses a running source, the same place an
     await store.sessions.signOff('i')
   })
   rmSync(to.DATA_DIR, { recursive: true, force: true })
+})
+
+/** Commits a version of this age to a session. */
+async function edit(of: Settings, id: string, text: string, days: number): Promise<void> {
+  await opened(of, async ({ store, checkpoints }) => {
+    const taken = await store.sessions.acquire(id, 'someone', 60_000)
+    if (!taken.granted) throw new Error('held')
+    const checkpoint = await checkpoints.open(id, taken.record.epoch)
+    const content = Buffer.from(text)
+    await checkpoint.addBlob(content)
+    const after = fileEntry('a.txt', content)
+    const changes = [{ path: 'a.txt', before: checkpoint.entries.get('a.txt') ?? null, after }]
+    const at = Date.now() - days * 86_400_000
+    const version = { id: `v${days}`, kind: 'version', at, about: { by: 'person' }, changes } as const
+    await checkpoint.commit({ put: [after], deleted: [], keep: [version] })
+    await checkpoint.close()
+    await store.sessions.release(id, taken.record.epoch)
+  })
+}
+
+it('moves versions and files beyond the limits of the target', async () => {
+  const [from, to] = [settings({ RETENTION_DAYS: '3650' }), settings(inBucket())]
+  await edit(from, 's-1', 'older', 100)
+  await edit(from, 's-1', 'old', 40)
+  await edit(from, 's-1', 'new', 1)
+  await move(from, { ...to, SANDBOX_WORKSPACE_MB: 0, HISTORY_MB: 0 })
+  await opened(to, async ({ store, checkpoints }) => {
+    const { epoch = 0 } = (await store.sessions.get('s-1')) ?? {}
+    const checkpoint = await checkpoints.open('s-1', epoch)
+    expect([...checkpoint.changeSets.keys()]).toEqual(['v100', 'v40', 'v1'])
+    await checkpoint.close()
+  })
+})
+
+it('takes no bucket over that belongs to another installation, not even at the second attempt', async () => {
+  const place = inBucket()
+  const [other, from, to] = [settings(place), settings(), settings(place)]
+  await fill(other)
+  await fill(from)
+  const before = [...service.objects].map(([key, { bytes }]) => [key, bytes.toString('base64')])
+  for (const isDryRun of [false, false, true]) {
+    await expect(move(from, to, isDryRun)).rejects.toMatchObject({ code: 'wrong_bucket' })
+  }
+  const same = settings({ ...place, CHECKPOINT_STORE: `${place.CHECKPOINT_STORE}/` })
+  await expect(move(other, same)).rejects.toMatchObject({ code: 'usage' })
+  expect([...service.objects].map(([key, { bytes }]) => [key, bytes.toString('base64')])).toEqual(before)
+  await move(from, settings(inBucket()))
 })

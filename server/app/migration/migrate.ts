@@ -15,9 +15,12 @@ import { plural } from '../../lib/plural.ts'
 import { isCopied, RowDigest, type StoreRow } from '../../storage/backup/store-row.ts'
 import { rememberDeploymentId } from '../../storage/deployment-file.ts'
 import { copySessionFiles, verifySessionFiles } from '../../storage/migrate/copy-session-files.ts'
+import { parseAddress } from '../../storage/object-checkpoints/object-names.ts'
 import type { Store } from '../../storage/store.ts'
 import { dataPaths } from '../data-paths.ts'
+import { openBucket } from '../open-checkpoints.ts'
 import { deploymentFileOf } from '../open-store.ts'
+import { checkClaim, claimForMove } from './claimed-bucket.ts'
 import { type MigrationFiles, openMigrationFiles } from './migration-files.ts'
 import { type MigrationStore, openMigrationStore } from './migration-store.ts'
 
@@ -47,6 +50,7 @@ export async function migrate(migration: Migration): Promise<void> {
     try {
       const isRepeated = await checkTarget(target)
       say(`From ${describe(from, source)} to ${describe(to, target)}${isRepeated ? ', again' : ''}.`)
+      await checkBucket(migration, work, isRepeated)
       if (isDryRun) await count(migration, source, work)
       else await move(migration, source, target, work, isRepeated)
     } finally {
@@ -121,7 +125,7 @@ async function moveFiles(
   }
   try {
     const [read, written] = [await open(from, source), await open(to, target)]
-    await written.bucket?.claim(target, isRepeated)
+    if (written.bucket) await claimForMove(written.bucket, target, dataPaths(to.DATA_DIR).root, isRepeated)
     const checked = await open(to, target)
     let done = 0
     let bytes = 0
@@ -153,7 +157,6 @@ async function verifyRows(target: MigrationStore, { digest }: Seen): Promise<voi
 async function copyFolderFiles({ from, to, say, logger }: Migration, work: string): Promise<void> {
   const [old, fresh] = [dataPaths(from.DATA_DIR), dataPaths(to.DATA_DIR)]
   const copies = join(work, 'audit')
-  const { openBucket } = await import('../open-checkpoints.ts')
   const bucket = await openBucket({ ...from, DATA_DIR: work }, logger)
   if (bucket) {
     const { AuditMirror } = await import('../../audit/bucket/audit-mirror.ts')
@@ -234,10 +237,24 @@ async function checkTarget(target: MigrationStore): Promise<boolean> {
   throw new AppError('conflict', 'folder_not_empty', message)
 }
 
+/** Before anything is changed. */
+async function checkBucket({ to, logger }: Migration, work: string, isRepeated: boolean): Promise<void> {
+  const bucket = await openBucket({ ...to, DATA_DIR: work }, logger)
+  if (!bucket) return
+  try {
+    await checkClaim(bucket, dataPaths(to.DATA_DIR).root, isRepeated)
+  } finally {
+    bucket.objects.close()
+  }
+}
+
 function checkPlaces(from: Settings, to: Settings): void {
   const isSame =
     from.REDIS_URL === to.REDIS_URL && (from.REDIS_URL ? from.DEPLOYMENT === to.DEPLOYMENT : isSameDir(from, to))
-  const isSameBucket = from.CHECKPOINT_STORE !== undefined && from.CHECKPOINT_STORE === to.CHECKPOINT_STORE
+  const place = ({ CHECKPOINT_STORE: address, S3_ENDPOINT: endpoint }: Settings) => {
+    return address && JSON.stringify([parseAddress(address), endpoint ?? ''])
+  }
+  const isSameBucket = from.CHECKPOINT_STORE !== undefined && place(from) === place(to)
   if (!isSame && !isSameBucket) return
   const message = isSame
     ? '--from and --to name the same store: the target must be another folder, another Redis, or another DEPLOYMENT.'

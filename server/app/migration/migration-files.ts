@@ -20,6 +20,13 @@ export interface MigrationFiles extends FilesPlace {
   close(): void
 }
 
+/** A move copies everything. The limits count again when the target runs. */
+const UNLIMITED = {
+  SANDBOX_WORKSPACE_MB: Number.POSITIVE_INFINITY,
+  HISTORY_MB: Number.POSITIVE_INFINITY,
+  RETENTION_DAYS: Number.POSITIVE_INFINITY
+}
+
 /** Reads what is stored, and nothing that was cached before. */
 export async function openMigrationFiles(
   settings: Settings,
@@ -30,7 +37,7 @@ export async function openMigrationFiles(
   // The cache goes into a folder of its own.
   const apart = { ...settings, DATA_DIR: join(work, randomUUID()) }
   const bucket = await openBucket(apart, logger)
-  const checkpoints = openCheckpoints(settings, store, bucket, logger)
+  const checkpoints = openCheckpoints({ ...settings, ...UNLIMITED }, store, bucket, logger)
   return {
     checkpoints,
     bucket,
@@ -57,7 +64,10 @@ async function openCopy(
   const DATA_DIR = join(work, randomUUID())
   const [from, to] = [settings.DATA_DIR, DATA_DIR].map((dir) => join(dataPaths(dir).checkpoints, folderName(sessionId)))
   if (from && to && existsSync(from)) await cp(from, to, { recursive: true })
-  const checkpoint = await openCheckpoints({ ...settings, DATA_DIR }, store, undefined, logger).open(sessionId, epoch)
+  const checkpoint = await openCheckpoints({ ...settings, ...UNLIMITED, DATA_DIR }, store, undefined, logger).open(
+    sessionId,
+    epoch
+  )
   const close = checkpoint.close.bind(checkpoint)
   checkpoint.close = async () => {
     await close()

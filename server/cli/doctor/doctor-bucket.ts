@@ -16,7 +16,7 @@ export async function describeBucket(settings: Settings, hasStore: boolean): Pro
   try {
     await bucket.objects.probe()
     await probeObjects(bucket.objects, bucket.prefix)
-    const id = await bucket.deploymentId()
+    const id = (await bucket.owner())?.id
     if (id !== undefined && hasStore && isMade(settings)) await checkOwner(settings, bucket)
     const found = `${settings.CHECKPOINT_STORE}, ${id === undefined ? 'no files yet' : `files of deployment ${id}`}`
     const isApart = settings.REDIS_URL !== undefined && settings.SECRETS_KEY === undefined

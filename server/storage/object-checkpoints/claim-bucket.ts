@@ -10,7 +10,7 @@ import type { SessionStore } from '../session-store.ts'
 const MARKER = 'deployment.json'
 const MAX_MARKER_BYTES = 4096
 
-interface Marker {
+export interface Marker {
   /** The deployment. */
   id: string
   /** The id of the session store's origin, which changes when that is emptied. */
@@ -54,7 +54,7 @@ export async function checkBucketOwner(
   if (!isMine) throw wrongBucket()
 }
 
-function wrongBucket(): AppError {
+export function wrongBucket(): AppError {
   const message =
     'CHECKPOINT_STORE has files of another session store, or this one was emptied. Set CHECKPOINT_STORE to another prefix, or REDIS_URL and DEPLOYMENT to the ones that belong to it. If the session store was emptied or restored from a backup, start once with "serve --accept-data-dir": the files of sessions that it does not have are deleted after two days.'
   return new AppError('conflict', 'wrong_bucket', message)

@@ -38,3 +38,10 @@ export function parseKey(prefix: string, key: string): { folder: string; name: s
   const isOurs = folder.startsWith(`${prefix}sessions/`) && /^[0-9a-f]{64}\/$/.test(folder.slice(prefix.length + 9))
   return isOurs && parseName(name) ? { folder, name } : undefined
 }
+
+/** The parts of `s3://bucket/prefix`. The prefix is empty, or ends with a slash. */
+export function parseAddress(address: string): { bucket: string; prefix: string } {
+  const [bucket = '', ...path] = address.replace(/^s3:\/\//, '').split('/')
+  const prefix = path.filter((part) => part !== '').join('/')
+  return { bucket, prefix: prefix === '' ? '' : `${prefix}/` }
+}

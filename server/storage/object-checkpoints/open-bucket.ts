@@ -5,11 +5,11 @@ import type { CheckpointStore } from '../checkpoint-store.ts'
 import type { ObjectStore } from '../objects/object-store.ts'
 import { S3ObjectStore, type S3Options } from '../objects/s3-object-store.ts'
 import type { Store } from '../store.ts'
-import { checkBucketOwner, claimBucket, readMarker } from './claim-bucket.ts'
+import { checkBucketOwner, claimBucket, type Marker, readMarker } from './claim-bucket.ts'
 import { Collector, type CollectorDeps } from './collector.ts'
 import { ObjectCache } from './object-cache.ts'
 import type { ObjectDeps } from './object-checkpoint.ts'
-import { parseName, sessionFolder } from './object-names.ts'
+import { parseAddress, parseName, sessionFolder } from './object-names.ts'
 import { openObjectCheckpoints } from './open-object-checkpoints.ts'
 
 export interface BucketOptions extends Omit<S3Options, 'bucket' | 'report'> {
@@ -35,9 +35,9 @@ export class Bucket {
     this.#cache = new ObjectCache({ ...cache, objects: this.objects, looked, logger })
   }
 
-  /** The id of the deployment whose files are here, if there are any. */
-  async deploymentId(): Promise<string | undefined> {
-    return (await readMarker(this.objects, this.prefix))?.id
+  /** The installation whose files are here, if there are any. */
+  owner(): Promise<Marker | undefined> {
+    return readMarker(this.objects, this.prefix)
   }
 
   /** Throws `wrong_bucket` if these files belong to another store, unless the operator has confirmed that they are ours. */
@@ -78,10 +78,4 @@ export class Bucket {
     const { objects, prefix } = this
     return new Collector({ objects, prefix, cache: this.#cache, heads, keyValues, sessions, ...others })
   }
-}
-
-function parseAddress(address: string): { bucket: string; prefix: string } {
-  const [bucket = '', ...path] = address.replace(/^s3:\/\//, '').split('/')
-  const prefix = path.filter((part) => part !== '').join('/')
-  return { bucket, prefix: prefix === '' ? '' : `${prefix}/` }
 }
