@@ -14,6 +14,7 @@ import { checkResult } from '../workspace/result-schema.ts'
 import type { ClusterApi } from './api/cluster-api.ts'
 import { commandOf, type ExecCommand } from './api/exec-command.ts'
 import { startPod } from './create-pod.ts'
+import { whilePodRuns } from './find-pod.ts'
 import { type CommonTargets, checkClosed, nodeTargets } from './network-check.ts'
 import { checkPodLimits } from './pod-limits.ts'
 import { LABEL, limitedCommand, type PodOptions } from './pod-spec.ts'
@@ -83,7 +84,9 @@ function labelsOf({ instance, request }: StartChildPodOptions): Record<string, s
 }
 
 async function exec({ api, limits }: StartChildPodOptions, pod: V1Pod, cmd: string[]): Promise<ExecCommand> {
-  return commandOf(await api.exec(pod.metadata?.name ?? '', limitedCommand(limits, cmd)))
+  const containerId = podId(pod)
+  const open = () => api.exec(splitId(containerId).name, limitedCommand(limits, cmd))
+  return commandOf(await whilePodRuns({ api, containerId }, open))
 }
 
 function holding(hold: ExecCommand): ExecCommand {

@@ -204,6 +204,25 @@ describe('a cluster without room', () => {
   })
 })
 
+it('says in the chat that the image is missing, and to operators alone where it was looked for', async () => {
+  await start()
+  test.cluster.unschedulable = 'wait'
+  test.cluster.fault = (call) => {
+    const [pod] = test.cluster.pods(NAMESPACE)
+    const message = 'dial tcp 10.9.8.7:443: i/o timeout'
+    const state = { waiting: { reason: 'ErrImagePull', message } }
+    if (call === 'watch pods' && pod)
+      test.cluster.setStatus(pod, { phase: 'Pending', containerStatuses: [{ name: 'sandbox', state }] })
+    return undefined
+  }
+  const error = await test
+    .engine()
+    .create(test.owner)
+    .catch((caught) => caught)
+  expect(error).toMatchObject({ code: 'image_missing', where: expect.stringContaining('10.9.8.7') })
+  expect(error.message).not.toContain('10.9.8.7')
+})
+
 describe('an API server', () => {
   it('that refuses is explained by what is missing', async () => {
     await start({ rules: [{ apiGroups: [''], resources: ['pods'], verbs: ['list'] }] })

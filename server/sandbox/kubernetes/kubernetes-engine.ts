@@ -3,10 +3,9 @@
  * sessions. Invariant: every call to the API has a deadline, a failed create leaves no pod behind, and a sandbox that reaches the
  * network is not used.
  */
-import type { V1Pod } from '@kubernetes/client-node'
 import type { LimitsResult, ReachTarget } from '../../../workspace-server/protocol.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
-import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
+import { isAppError, messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type {
   ContainerState,
@@ -19,10 +18,11 @@ import type {
 } from '../port.ts'
 import { openConnection, type StartServer } from '../workspace/open-connection.ts'
 import { connectionLost } from '../workspace/stream-transport.ts'
-import { statusOf } from './api/api-error.ts'
+import { isNodeSilent, podUnreachable, statusOf } from './api/api-error.ts'
 import { ClusterApi } from './api/cluster-api.ts'
 import { type ClusterOptions, loadKubeConfig } from './api/kube-config.ts'
 import { type CreatePodOptions, startPod } from './create-pod.ts'
+import { findPod, runningPod, whilePodRuns } from './find-pod.ts'
 import { removeLeftovers } from './leftover-pods.ts'
 import { NamespaceLease } from './namespace-lease.ts'
 import { CommonTargets, checkClosed, checkStillClosed, nodeTargets } from './network-check.ts'
@@ -47,6 +47,8 @@ export interface KubernetesEngineOptions {
   /** For an instance that shares no store with others: a name that it keeps over a restart. It needs the namespace for itself. */
   alone?: string | undefined
   startMs?: number
+  /** How long a node may not answer while it opens a stream into a pod that runs. */
+  unreachableMs?: number
   /** False: a sandbox that reaches the network is used. */
   checksNetwork?: boolean
   /** More addresses that a sandbox must not reach, as `host:port`. */
@@ -108,14 +110,16 @@ export class KubernetesEngine implements SandboxEngine {
   }
 
   async connect(containerId: string, epoch: number, { resume = false } = {}): Promise<WorkspaceConnection> {
-    const { limits, logger, checksNetwork = true } = this.#options
+    const { limits, logger, checksNetwork = true, unreachableMs } = this.#options
     const pod = await runningPod(this.api, containerId)
     // Found before the stream is opened, so that nothing is left open if they can't be.
     const closed = checksNetwork ? [...nodeTargets(pod.status), ...(await this.#targets.get())] : []
     const start = serverStarter(this.api, limits, containerId)
     const isEnding = () => this.#removed.has(containerId)
     const gvisor = isGvisor(limits)
-    const opened = await openConnection({ start, logger, containerId, epoch, resume, gvisor, isEnding })
+    const opened = await whilePodRuns({ api: this.api, containerId, ms: unreachableMs }, () =>
+      openConnection({ start, logger, containerId, epoch, resume, gvisor, isEnding })
+    )
     const connection = checkedAtClaim(opened, closed)
     this.#connections.set(connection, closed)
     void connection.closed.then(() => this.#connections.delete(connection))
@@ -175,25 +179,6 @@ function checkedAtClaim(connection: WorkspaceConnection, targets: ReachTarget[])
   return Object.create(connection, { claim: { value: claim, enumerable: true } })
 }
 
-async function findPod(api: ClusterApi, containerId: string): Promise<V1Pod | undefined> {
-  const { name, uid } = splitId(containerId)
-  try {
-    const pod = await api.getPod(name)
-    return pod.metadata?.uid === uid ? pod : undefined
-  } catch (error) {
-    if (isAppError(error, 'container_gone')) return undefined
-    throw error
-  }
-}
-
-async function runningPod(api: ClusterApi, containerId: string): Promise<V1Pod> {
-  const pod = await findPod(api, containerId)
-  if (!pod || !isLive(pod))
-    throw new AppError('not-found', 'container_gone', 'The pod of this sandbox no longer exists.')
-  if (!isRunning(pod)) throw new AppError('unavailable', 'container_not_running', 'The pod of this sandbox has ended.')
-  return pod
-}
-
 async function removePod(api: ClusterApi, containerId: string): Promise<boolean> {
   const pod = await findPod(api, containerId)
   // A pod that is being deleted could be deleted again, with the same answer.
@@ -217,7 +202,14 @@ function serverStarter(api: ClusterApi, limits: SandboxLimits, containerId: stri
     return {
       stream,
       demux: stream.demux,
-      exitCode: () => stream.exitCode,
+      async exitCode() {
+        const code = await stream.exitCode
+        const { failure } = stream
+        // A server that ended would have an exit code.
+        if (code === null && (failure === undefined || isNodeSilent(failure)))
+          throw podUnreachable(failure ?? 'the stream ended without a word')
+        return code
+      },
       async isRunning() {
         if (performance.now() - lookedAt < ALIVE_MS) return wasRunning
         const pod = await findPod(api, containerId)

@@ -49,8 +49,8 @@ export function whyHopeless(pod: V1Pod): AppError | undefined {
   }
   const waiting = containerStatuses?.[0]?.state?.waiting
   if (!HOPELESS.has(waiting?.reason ?? '')) return undefined
-  const text = `The cluster can't start the sandbox image (${waiting?.reason}: ${waiting?.message ?? ''}): check KUBERNETES_IMAGE and the pull secrets.`
-  return new AppError('unavailable', 'image_missing', text.slice(0, 700))
+  const text = `The cluster can't start the sandbox image (${waiting?.reason}): check KUBERNETES_IMAGE and the pull secrets.`
+  return new AppError('unavailable', 'image_missing', text, { where: (waiting?.message ?? '').slice(0, 500) })
 }
 
 /** Why the pod has not started yet, as the scheduler says. */

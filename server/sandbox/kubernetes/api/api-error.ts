@@ -63,7 +63,7 @@ const RULES: Rule[] = [
     where: ({ namespace }) => namespace
   },
   {
-    when: /^404|pod does not exist|container not found/,
+    when: /^404/,
     kind: 'not-found',
     code: 'container_gone',
     say: () => 'The pod of this sandbox no longer exists.'
@@ -89,8 +89,28 @@ export function translateApiError(error: unknown, context: Omit<ErrorContext, 't
     const where = rule.where && { where: rule.where(said) }
     return new AppError(rule.kind ?? 'unavailable', rule.code, rule.say(said), { details, ...where })
   }
+  // A server that fails says which of its parts it could not reach, with their addresses.
+  if (status >= 500) {
+    const message = `The Kubernetes API failed to ${context.to}: try again, or ask the operator of this server.`
+    return new AppError('unavailable', 'engine_error', message, { details, where: said.text })
+  }
   const message = `The Kubernetes API failed to ${context.to}: ${said.text}`
   return new AppError('unavailable', 'engine_error', message, { details })
+}
+
+const NODE_SILENT =
+  /pod does not exist|container not found|error dialing backend|connection refused|connection reset|no route to host|i\/o timeout|broken pipe|code = Unavailable/
+
+/** Whether a failed exec says nothing about the pod: its kubelet is down, or has just started and knows no pods yet. */
+export function isNodeSilent(failure: unknown): boolean {
+  if (typeof failure === 'string') return NODE_SILENT.test(failure)
+  return statusOf(failure) !== undefined && NODE_SILENT.test(describe(failure))
+}
+
+export function podUnreachable(where: unknown): AppError {
+  const message = 'The node of this sandbox does not answer: try again in a minute.'
+  const text = typeof where === 'string' ? where.slice(0, MAX_TEXT_CHARS) : describe(where)
+  return new AppError('unavailable', 'pod_unreachable', message, { where: text })
 }
 
 /** The text may be what a credential plugin has printed. */

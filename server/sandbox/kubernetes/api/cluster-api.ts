@@ -26,7 +26,7 @@ import {
 } from '@kubernetes/client-node'
 import { type ClientOptions, WebSocket } from 'ws'
 import { withDeadline } from '../../../lib/waiting/deadline.ts'
-import { ApiRefusal, statusMessage, translateApiError } from './api-error.ts'
+import { ApiRefusal, isNodeSilent, podUnreachable, statusMessage, translateApiError } from './api-error.ts'
 import { ExecStream } from './exec-stream.ts'
 
 /** The name of the one container of a pod. */
@@ -134,7 +134,7 @@ export class ClusterApi {
     const { address, namespace } = this
     return withDeadline({ what: `the Kubernetes API to ${to}`, ms: EXEC_MS, code: 'engine_timeout' }, (signal) =>
       openExec(this.#config, { namespace, pod, command }, signal).catch((error) => {
-        throw translateApiError(error, { address, namespace, to })
+        throw isNodeSilent(error) ? podUnreachable(error) : translateApiError(error, { address, namespace, to })
       })
     )
   }

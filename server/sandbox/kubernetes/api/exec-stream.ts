@@ -21,6 +21,8 @@ const CLOSE_MS = 2000
 export class ExecStream extends Duplex {
   /** The exit code; null if the stream ended without one. A code of 0 proves nothing: the process may live on. */
   readonly exitCode: Promise<number | null>
+  /** Why the node could not run the process, if it said so. */
+  failure: string | undefined
   readonly #ended: (code: number | null) => void
   readonly #socket: WebSocket
   #onStderr: DemuxSink['stderr'] = () => {}
@@ -73,7 +75,11 @@ export class ExecStream extends Duplex {
     const payload = data.subarray(1)
     if (data[0] === STDOUT && payload.length > 0 && !this.push(payload)) this.#socket.pause()
     else if (data[0] === STDERR) this.#onStderr(payload)
-    else if (data[0] === STATUS) this.#ended(readExitCode(payload))
+    else if (data[0] === STATUS) {
+      const { exitCode, failure } = readStatus(payload)
+      this.failure = failure
+      this.#ended(exitCode)
+    }
   }
 
   override _read(): void {
@@ -125,17 +131,18 @@ export class ExecStream extends Duplex {
   }
 }
 
-function readExitCode(payload: Buffer): number | null {
-  if (payload.length > MAX_STATUS_BYTES) return null
+function readStatus(payload: Buffer): { exitCode: number | null; failure?: string } {
+  if (payload.length > MAX_STATUS_BYTES) return { exitCode: null }
   try {
     const value: unknown = JSON.parse(payload.toString('utf8'))
-    if (!isRecord(value)) return null
-    if (value.status === 'Success') return 0
+    if (!isRecord(value)) return { exitCode: null }
+    if (value.status === 'Success') return { exitCode: 0 }
     const causes = isRecord(value.details) && Array.isArray(value.details.causes) ? value.details.causes : []
     const found = causes.find((cause) => isRecord(cause) && cause.reason === 'ExitCode')
     const code = Number(isRecord(found) ? found.message : Number.NaN)
-    return Number.isSafeInteger(code) ? code : null
+    if (Number.isSafeInteger(code)) return { exitCode: code }
+    return { exitCode: null, ...(typeof value.message === 'string' ? { failure: value.message } : {}) }
   } catch {
-    return null
+    return { exitCode: null }
   }
 }
