@@ -1,4 +1,4 @@
-/** What a node's kubelet answers while it restarts or is gone. Pods without containers, with a server in this process. */
+/** A kubelet that restarts or is gone. Its pods have no containers, and their server is in this process. */
 import { afterEach, describe, expect, it } from 'vitest'
 import { serveFakeWorkspace } from '../../../tests/fixtures/kubernetes/fake-server.ts'
 import {
