@@ -24,21 +24,17 @@ import {
   VersionApi,
   Watch
 } from '@kubernetes/client-node'
-import { type ClientOptions, WebSocket } from 'ws'
 import { withDeadline } from '../../../lib/waiting/deadline.ts'
-import { ApiRefusal, isNodeSilent, podUnreachable, statusMessage, translateApiError } from './api-error.ts'
-import { ExecStream } from './exec-stream.ts'
+import { isNodeSilent, podUnreachable, translateApiError } from './api-error.ts'
+import type { ExecStream } from './exec-stream.ts'
+import { openExec } from './open-exec.ts'
 
 /** The name of the one container of a pod. */
 export const CONTAINER = 'sandbox'
 const QUICK_MS = 10_000
 const EXEC_MS = 30_000
-const MAX_MESSAGE_BYTES = 16 * 1024 * 1024
-const MAX_REFUSAL_BYTES = 4096
 const PAGE = 500
 const WATCH_SECONDS = 300
-/** The first protocol that can close the input alone; Kubernetes has it since 1.30. */
-const PROTOCOL = 'v5.channel.k8s.io'
 
 export interface Right {
   verb: string
@@ -133,7 +129,7 @@ export class ClusterApi {
     const to = 'start a server in a pod'
     const { address, namespace } = this
     return withDeadline({ what: `the Kubernetes API to ${to}`, ms: EXEC_MS, code: 'engine_timeout' }, (signal) =>
-      openExec(this.#config, { namespace, pod, command }, signal).catch((error) => {
+      openExec(this.#config, { namespace, pod, container: CONTAINER, command }, signal).catch((error) => {
         throw isNodeSilent(error) ? podUnreachable(error) : translateApiError(error, { address, namespace, to })
       })
     )
@@ -203,65 +199,4 @@ function withSignal(signal: AbortSignal, contentType: string | undefined): Confi
     middleware: [{ pre, post: (response: ResponseContext) => same(response) }],
     middlewareMergeStrategy: 'append'
   }
-}
-
-interface ExecRequest {
-  namespace: string
-  pod: string
-  command: string[]
-}
-
-/** Opens the stream into a pod. The client library only builds the options: its own stream class ignores slow readers and does not report the end. */
-async function openExec(
-  config: KubeConfig,
-  { namespace, pod, command }: ExecRequest,
-  signal: AbortSignal
-): Promise<ExecStream> {
-  const query = new URLSearchParams({
-    container: CONTAINER,
-    stdin: 'true',
-    stdout: 'true',
-    stderr: 'true',
-    tty: 'false'
-  })
-  for (const part of command) query.append('command', part)
-  const server = config.getCurrentCluster()?.server.replace(/^http/, 'ws') ?? ''
-  const options: ClientOptions = { handshakeTimeout: EXEC_MS, maxPayload: MAX_MESSAGE_BYTES, perMessageDeflate: false }
-  await config.applyToHTTPSOptions(options)
-  const uri = `${server}/api/v1/namespaces/${namespace}/pods/${pod}/exec?${query}`
-  const socket = new WebSocket(uri, [PROTOCOL], options)
-  const stream = new ExecStream(socket)
-  const { promise, resolve, reject } = Promise.withResolvers<void>()
-  socket.once('open', resolve)
-  socket.once('error', reject)
-  socket.once('unexpected-response', (_request, response) => {
-    void readRefusal(response).then((refusal) => {
-      reject(refusal)
-      socket.terminate()
-    })
-  })
-  const stop = () => reject(signal.reason)
-  signal.addEventListener('abort', stop, { once: true })
-  try {
-    await promise
-    return stream
-  } catch (error) {
-    stream.destroy()
-    throw error
-  } finally {
-    signal.removeEventListener('abort', stop)
-  }
-}
-
-async function readRefusal(response: AsyncIterable<Buffer> & { statusCode?: number | undefined }): Promise<ApiRefusal> {
-  let text = ''
-  try {
-    for await (const chunk of response) {
-      text += chunk.toString('utf8')
-      if (text.length > MAX_REFUSAL_BYTES) break
-    }
-  } catch {
-    // The part that was read is enough.
-  }
-  return new ApiRefusal(response.statusCode ?? 500, statusMessage(text))
 }

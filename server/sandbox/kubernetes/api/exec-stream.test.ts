@@ -17,10 +17,10 @@ afterEach(() => {
 })
 
 /** Our end, and the pod's end as the API server has it. */
-async function open() {
+async function open(pingMs?: number) {
   const connected = once(server, 'connection')
   const socket = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`)
-  const stream = new ExecStream(socket)
+  const stream = new ExecStream(socket, pingMs)
   const [pod] = (await connected) as [WebSocket]
   if (socket.readyState !== socket.OPEN) await once(socket, 'open')
   const say = (channel: number, payload: Buffer | string) =>
@@ -99,6 +99,37 @@ it('stops reading while nobody takes the output', async () => {
     if (bytes === 64 * MB) break
   }
   expect(bytes).toBe(64 * MB)
+})
+
+it('gives a slow reader all that was sent before the end, also if the writer goes on', async () => {
+  const { stream, pod, say } = await open()
+  stream.on('error', () => {})
+  for (let n = 0; n < 300; n++) say(1, `${n}\n`)
+  pod.close()
+  stream.read(0)
+  // The end has arrived, and nobody has read anything yet.
+  await expect.poll(() => stream.isPodGone).toBe(true)
+  stream.write('into the void')
+  let text = ''
+  for await (const chunk of stream) {
+    text += chunk
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  expect(text.split('\n').slice(-2)).toEqual(['299', ''])
+  await expect.poll(() => stream.destroyed).toBe(true)
+})
+
+it('counts as lost when pings that were answered no longer are', async () => {
+  const { stream, pod } = await open(5)
+  const pinged = () => new Promise<void>((resolve) => pod.once('ping', () => resolve()))
+  await pinged()
+  await pinged()
+  stream.resume()
+  expect(stream.destroyed).toBe(false)
+  // From now on, the other side reads nothing, as behind a load balancer that has forgotten the connection.
+  pod.pause()
+  await once(stream, 'close')
+  expect(await stream.exitCode).toBeNull()
 })
 
 it('survives every text in place of a status', async () => {

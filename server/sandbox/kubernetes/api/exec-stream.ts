@@ -32,7 +32,7 @@ export class ExecStream extends Duplex {
   #hasAnswered = false
 
   /** The socket must be new: what arrives before it is opened is read here. */
-  constructor(socket: WebSocket) {
+  constructor(socket: WebSocket, pingMs = PING_MS) {
     super({ autoDestroy: true, allowHalfOpen: true })
     const { promise, resolve } = Promise.withResolvers<number | null>()
     this.exitCode = promise
@@ -44,15 +44,20 @@ export class ExecStream extends Duplex {
       this.#hasAnswered = true
     })
     socket.once('open', () => {
-      this.#pinging = setInterval(() => this.#ping(), PING_MS).unref()
+      this.#pinging = setInterval(() => this.#ping(), pingMs).unref()
     })
     // The message of the error is enough; the error event contains the client's key.
     socket.on('error', () => {})
     socket.once('close', () => {
       this.#ended(null)
+      // A slow reader gets the rest first.
+      this.#whenRead(() => this.destroy())
       this.push(null)
-      this.destroy()
     })
+  }
+
+  get isPodGone(): boolean {
+    return this.#socket.readyState !== this.#socket.OPEN
   }
 
   readonly demux = (sink: DemuxSink) => {
@@ -82,21 +87,25 @@ export class ExecStream extends Duplex {
     }
   }
 
+  /** An error of the writer would take the rest from the reader. */
+  #whenRead(then: () => void): void {
+    if (this.readableEnded || this.destroyed) then()
+    else this.once('end', then)
+  }
+
   override _read(): void {
     if (this.#held === 0) this.#socket.resume()
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
+    const fail = (message: string) => this.#whenRead(() => done(new Error(message)))
     const send = (from: number) => {
-      if (this.#socket.readyState !== this.#socket.OPEN) {
-        done(new Error('The stream into the pod is closed.'))
-        return
-      }
+      if (this.isPodGone) return fail('The stream into the pod is closed.')
       const part = chunk.subarray(from, from + MAX_MESSAGE_BYTES)
       const next = from + part.length
       // The callback comes when the bytes have left this process, so a slow pod slows the writer down.
       this.#socket.send(Buffer.concat([Buffer.of(STDIN), part]), (error) => {
-        if (error) done(new Error(error.message))
+        if (error) fail(error.message)
         else if (next < chunk.length) send(next)
         else done()
       })
