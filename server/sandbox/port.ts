@@ -141,5 +141,7 @@ export interface SandboxEngine {
   sweep?(): Promise<void>
   /** Throws `limits_not_enforced` if the container sees other limits than those requested. */
   verifyLimits(connection: WorkspaceConnection): Promise<LimitsResult>
+  /** The beginning of a shutdown: gives up what has not started yet, and starts nothing more. Missing if all starts are short. */
+  stopStarting?(): void
   close(): Promise<void>
 }

@@ -57,6 +57,8 @@ export interface StartChildPodOptions {
   services: OwnService[]
   request: ChildContainerRequest
   logger: Logger
+  /** Fires when nobody waits for the start any more. */
+  signal: AbortSignal
 }
 
 export async function startChildPod(options: StartChildPodOptions): Promise<ChildContainer> {
@@ -83,10 +85,10 @@ function labelsOf({ instance, request }: StartChildPodOptions): Record<string, s
   return { [LABEL.app]: CHILD_APP, [LABEL.instance]: instance, [LABEL.server]: server.slice(0, 60).replace(/-$/, '') }
 }
 
-async function exec({ api, limits }: StartChildPodOptions, pod: V1Pod, cmd: string[]): Promise<ExecCommand> {
+async function exec({ api, limits, signal }: StartChildPodOptions, pod: V1Pod, cmd: string[]): Promise<ExecCommand> {
   const containerId = podId(pod)
   const open = () => api.exec(splitId(containerId).name, limitedCommand(limits, cmd))
-  return commandOf(await whilePodRuns({ api, containerId }, open))
+  return commandOf(await whilePodRuns({ api, containerId, signal }, open))
 }
 
 function holding(hold: ExecCommand): ExecCommand {
@@ -113,7 +115,8 @@ async function verify(options: StartChildPodOptions, pod: V1Pod): Promise<void> 
 
 async function check(options: StartChildPodOptions, pod: V1Pod, params: ReachParams): Promise<CheckResult> {
   const cmd = [INSIDE.readableNode, '--disable-sigusr1', INSIDE.server, CHECK.command]
-  const deadline = { what: 'the check of a pod', ms: CHECK_MS, code: 'engine_timeout' }
+  const { signal } = options
+  const deadline = { what: 'the check of a pod', ms: CHECK_MS, code: 'engine_timeout', signal }
   return withDeadline(deadline, async () => {
     const run = await exec(options, pod, cmd)
     const answer = new ByteTail(MAX_ANSWER_BYTES)

@@ -38,35 +38,60 @@ export function createChildPods(options: ChildPodsOptions): ChildContainers {
   const targets = new CommonTargets({ api: api.address, isInside, more, own: ownServices })
   const instance = randomUUID()
   const live = new Set<ChildContainer>()
-  let stopping = false
+  const starting = new Set<Promise<unknown>>()
+  const stopping = new AbortController()
   let hasSwept = false
 
   return {
     async start(request, signal) {
-      refuseFolders(request)
-      if (!hasSwept) {
-        hasSwept = true
-        removeLeftovers(api).catch((error) => {
-          logger.warn({ err: error }, `Leftover pods could not be removed: ${messageOf(error)}`)
-        })
-      }
-      const limits = limitsOf(options.limits, request)
-      const pods = { ...options.pods, ...(request.image ? { image: request.image } : {}) }
-      const closed = checksNetwork ? targets : undefined
-      const services = [...ownServices, apiService(api)]
-      const child = await startChildPod({ api, limits, pods, startMs, instance, closed, services, request, logger })
-      live.add(child)
-      void child.exited.then(() => live.delete(child))
-      if (!stopping && !signal.aborted) return child
-      await child.stop(0)
-      throw new AppError('unavailable', 'shutting_down', 'The gateway is stopping, or the start took too long.')
+      const start = starts(request, signal)
+      const settled = start.catch(() => {}).finally(() => starting.delete(settled))
+      starting.add(settled)
+      return start
     },
 
     async stopAll() {
-      stopping = true
+      stopping.abort(stopped())
       await Promise.all([...live].map((child) => child.stop()))
+      await Promise.all(starting)
     }
   }
+
+  async function starts(request: ChildContainerRequest, given: AbortSignal): Promise<ChildContainer> {
+    refuseFolders(request)
+    if (!hasSwept) {
+      hasSwept = true
+      removeLeftovers(api).catch((error) => {
+        logger.warn({ err: error }, `Leftover pods could not be removed: ${messageOf(error)}`)
+      })
+    }
+    const limits = limitsOf(options.limits, request)
+    const pods = { ...options.pods, ...(request.image ? { image: request.image } : {}) }
+    const closed = checksNetwork ? targets : undefined
+    const services = [...ownServices, apiService(api)]
+    const signal = AbortSignal.any([given, stopping.signal])
+    const child = await startChildPod({
+      api,
+      limits,
+      pods,
+      startMs,
+      instance,
+      closed,
+      services,
+      request,
+      logger,
+      signal
+    })
+    live.add(child)
+    void child.exited.then(() => live.delete(child))
+    if (!signal.aborted) return child
+    await child.stop(0)
+    throw stopped()
+  }
+}
+
+function stopped(): AppError {
+  return new AppError('unavailable', 'shutting_down', 'The gateway is stopping, or the start took too long.')
 }
 
 function limitsOf(limits: SandboxLimits, { memoryMb, cpus }: ChildContainerRequest): SandboxLimits {

@@ -223,6 +223,35 @@ it('says in the chat that the image is missing, and to operators alone where it 
   expect(error.message).not.toContain('10.9.8.7')
 })
 
+describe('a shutdown', () => {
+  it('waits for no pod that has no node, and leaves none of them', async () => {
+    await start()
+    test.cluster.unschedulable = '0/2 nodes are available.'
+    const engine = test.engine({ spares: 2 })
+    const creating = engine.create(test.owner)
+    const gone = expect(creating).rejects.toMatchObject({ code: 'shutting_down' })
+    await expect.poll(() => test.cluster.calls).toContain('watch /pods')
+    engine.stopStarting()
+    await gone
+    await engine.close()
+    await expect.poll(() => test.cluster.pods(NAMESPACE)).toEqual([])
+    await expect(engine.create(test.owner)).rejects.toMatchObject({ code: 'shutting_down' })
+  })
+
+  it('waits for no spare pod that has no node', async () => {
+    await start()
+    const phases = () => test.cluster.pods(NAMESPACE).map(({ status }) => (status as { phase: string }).phase)
+    const engine = test.engine({ spares: 1 })
+    await engine.create(test.owner)
+    await expect.poll(phases).toEqual(['Running', 'Running'])
+    test.cluster.unschedulable = '0/2 nodes are available.'
+    await engine.create(test.owner)
+    await expect.poll(phases).toEqual(['Running', 'Running', 'Pending'])
+    await engine.close()
+    await expect.poll(phases).toEqual(['Running', 'Running'])
+  })
+})
+
 describe('an API server', () => {
   it('that refuses is explained by what is missing', async () => {
     await start({ rules: [{ apiGroups: [''], resources: ['pods'], verbs: ['list'] }] })

@@ -28,6 +28,8 @@ export interface CreatePodOptions {
   /** How long a pod may take until it runs. */
   startMs: number
   logger: Logger
+  /** Fires when nobody waits for the pod any more. */
+  signal: AbortSignal
   /** How long the pod lives without a sign of life; defaults to that of a session's sandbox. */
   idleSeconds?: number | undefined
 }
@@ -37,7 +39,7 @@ export async function startPod(options: CreatePodOptions, labels: Record<string,
   const { asked, created } = await createPod(options, labels)
   try {
     checkAdmitted(asked, created)
-    return await untilRunning(options.api, created, options.startMs)
+    return await untilRunning(options, created)
   } catch (error) {
     await remove(options, created)
     throw error
@@ -55,6 +57,7 @@ async function createPod(options: CreatePodOptions, labels: Record<string, strin
   while (tried.size < Math.min(uidCount(uids), MAX_TRIES)) {
     const uid = randomInt(uids.first, uids.last + 1)
     if (tried.has(uid)) continue
+    options.signal.throwIfAborted()
     tried.add(uid)
     const made = await tryCreate(options, labels, uid)
     if (made !== null) return made
@@ -92,21 +95,24 @@ async function remove({ api, logger }: CreatePodOptions, { metadata }: V1Pod): P
 }
 
 /** An API server that is away for a while is no reason to give the pod up. */
-async function untilRunning(api: ClusterApi, created: V1Pod, ms: number): Promise<V1Pod> {
+async function untilRunning({ api, startMs, signal }: CreatePodOptions, created: V1Pod): Promise<V1Pod> {
   let pod = created
   let failures = 0
-  const until = performance.now() + ms
+  const until = performance.now() + startMs
   while (!isRunning(pod)) {
+    signal.throwIfAborted()
     const hopeless = whyHopeless(pod)
     if (hopeless) throw hopeless
     const left = until - performance.now()
     if (left <= 0) throw whyPending(pod)
-    const next = await nextState(api, pod, left)
+    const next = await nextState(api, pod, left, signal)
     if (next) failures = 0
     else {
       failures += 1
-      await delay(Math.min(left, backoffMs(failures, LOOK_AGAIN)))
+      // The wait ends with the signal, which is looked at next.
+      await delay(Math.min(left, backoffMs(failures, LOOK_AGAIN)), undefined, { signal }).catch(() => {})
     }
+    signal.throwIfAborted()
     pod = next ?? (await lookAgain(api, pod, performance.now() < until))
     if (pod.metadata?.uid !== created.metadata?.uid) throw deletedMeanwhile()
   }
@@ -128,9 +134,16 @@ function deletedMeanwhile(): AppError {
 }
 
 /** Waits for a change. Returns undefined if the watch ended, for example because the version is too old for the cluster (410). */
-async function nextState(api: ClusterApi, { metadata }: V1Pod, ms: number): Promise<V1Pod | undefined> {
+async function nextState(
+  api: ClusterApi,
+  { metadata }: V1Pod,
+  ms: number,
+  signal: AbortSignal
+): Promise<V1Pod | undefined> {
   const { promise, resolve } = Promise.withResolvers<V1Pod | undefined>()
-  const timer = setTimeout(() => resolve(undefined), ms)
+  const giveUp = () => resolve(undefined)
+  const timer = setTimeout(giveUp, ms)
+  signal.addEventListener('abort', giveUp, { once: true })
   const name = metadata?.name ?? ''
   const watching = api.watchPod(name, metadata?.resourceVersion ?? '', resolve, () => resolve(undefined))
   // It resolves with the first answer of the API server, which may never come.
@@ -139,6 +152,7 @@ async function nextState(api: ClusterApi, { metadata }: V1Pod, ms: number): Prom
     return await promise
   } finally {
     clearTimeout(timer)
+    signal.removeEventListener('abort', giveUp)
     watching.then(
       (end) => end(),
       () => {}

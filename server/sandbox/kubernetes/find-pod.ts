@@ -28,12 +28,20 @@ export async function runningPod(api: ClusterApi, containerId: string): Promise<
   return pod
 }
 
+interface PodWait {
+  api: ClusterApi
+  containerId: string
+  ms?: number | undefined
+  /** Fires when nobody should wait any more. */
+  signal?: AbortSignal
+}
+
 /**
  * Tries again while the node does not answer. A kubelet that restarts knows none of its pods for some seconds, and they run on
  * meanwhile, so only the API server can say that a pod is gone.
  */
 export async function whilePodRuns<T>(
-  { api, containerId, ms = UNREACHABLE_MS }: { api: ClusterApi; containerId: string; ms?: number | undefined },
+  { api, containerId, ms = UNREACHABLE_MS, signal }: PodWait,
   work: () => Promise<T>
 ): Promise<T> {
   const until = performance.now() + ms
@@ -44,8 +52,8 @@ export async function whilePodRuns<T>(
       if (!isAppError(error, 'pod_unreachable')) throw error
       await runningPod(api, containerId)
       const wait = backoffMs(attempt, WAIT)
-      if (performance.now() + wait > until) throw error
-      await delay(wait)
+      if (signal?.aborted || performance.now() + wait > until) throw error
+      await delay(wait, undefined, { signal }).catch(() => {})
     }
   }
 }

@@ -7,6 +7,7 @@ import type { LimitsResult, ReachTarget } from '../../../workspace-server/protoc
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { isAppError, messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
+import { shuttingDown } from '../../lib/waiting/shutting-down.ts'
 import type {
   ContainerState,
   ContainerSummary,
@@ -67,6 +68,7 @@ export class KubernetesEngine implements SandboxEngine {
   readonly #removed = new BoundedMap<string, true>(MAX_REMEMBERED)
   readonly #targets: CommonTargets
   readonly #lease: NamespaceLease | undefined
+  readonly #stopping = new AbortController()
 
   constructor(options: KubernetesEngineOptions) {
     const { limits, logger, pods, startMs = START_MS, spares = 0 } = options
@@ -75,7 +77,7 @@ export class KubernetesEngine implements SandboxEngine {
     this.api = new ClusterApi(config, namespace)
     const { closedTargets: more, ownServices: own } = options
     this.#targets = new CommonTargets({ api: this.api.address, isInside, more, own })
-    this.#creating = { api: this.api, limits, pods, startMs, logger }
+    this.#creating = { api: this.api, limits, pods, startMs, logger, signal: this.#stopping.signal }
     this.#lease =
       options.alone === undefined ? undefined : new NamespaceLease({ api: this.api, holder: options.alone, logger })
     this.#spares = new SparePods(this.#creating, spares)
@@ -117,8 +119,9 @@ export class KubernetesEngine implements SandboxEngine {
     const start = serverStarter(this.api, limits, containerId)
     const isEnding = () => this.#removed.has(containerId)
     const gvisor = isGvisor(limits)
-    const opened = await whilePodRuns({ api: this.api, containerId, ms: unreachableMs }, () =>
-      openConnection({ start, logger, containerId, epoch, resume, gvisor, isEnding })
+    const opened = await whilePodRuns(
+      { api: this.api, containerId, ms: unreachableMs, signal: this.#stopping.signal },
+      () => openConnection({ start, logger, containerId, epoch, resume, gvisor, isEnding })
     )
     const connection = checkedAtClaim(opened, closed)
     this.#connections.set(connection, closed)
@@ -164,10 +167,19 @@ export class KubernetesEngine implements SandboxEngine {
     return seen
   }
 
+  stopStarting(): void {
+    this.#stopping.abort(shuttingDown())
+  }
+
   async close(): Promise<void> {
-    await this.#spares.stop()
-    await Promise.all([...this.#connections.keys()].map((connection) => connection.close()))
-    await this.#lease?.release().catch((error) => this.#options.logger.warn({ err: error }, messageOf(error)))
+    this.stopStarting()
+    const { logger } = this.#options
+    await Promise.all([
+      // No more pods are created, so the next instance may begin.
+      this.#lease?.release().catch((error) => logger.warn({ err: error }, messageOf(error))),
+      this.#spares.stop(),
+      ...[...this.#connections.keys()].map((connection) => connection.close())
+    ])
   }
 }
 

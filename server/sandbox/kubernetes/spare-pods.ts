@@ -20,7 +20,6 @@ export class SparePods {
   readonly #size: number
   readonly #spec: string
   #filling: Promise<void> | undefined
-  #stopped = false
 
   constructor(options: CreatePodOptions, size: number) {
     this.#options = options
@@ -44,17 +43,19 @@ export class SparePods {
 
   /** Creates missing ones in the background, one after another. Instances that do this at the same time may create one too many each. */
   fill(deployment: string): void {
-    if (this.#size === 0 || this.#stopped) return
+    if (this.#size === 0 || this.#options.signal.aborted) return
     this.#filling ??= this.#fill(deployment)
-      .catch((error) => this.#options.logger.warn(`A spare pod could not be created: ${messageOf(error)}`))
+      .catch((error) => {
+        if (!this.#options.signal.aborted)
+          this.#options.logger.warn(`A spare pod could not be created: ${messageOf(error)}`)
+      })
       .finally(() => {
         this.#filling = undefined
       })
   }
 
-  /** The spare pods stay for the other instances. */
+  /** Call this after the signal has fired. The spare pods that run stay for the other instances. */
   async stop(): Promise<void> {
-    this.#stopped = true
     await this.#filling
   }
 
@@ -70,7 +71,7 @@ export class SparePods {
 
   async #fill(deployment: string): Promise<void> {
     const { api } = this.#options
-    while (!this.#stopped) {
+    while (!this.#options.signal.aborted) {
       const all = await this.#list(deployment)
       // A pod that nobody took ends by itself after half an hour.
       const ended = all.filter((pod) => isLive(pod) && ['Succeeded', 'Failed'].includes(pod.status?.phase ?? ''))

@@ -256,6 +256,7 @@ export class SessionManager {
 
   async #stop(withinMs: number): Promise<void> {
     this.#stopping = true
+    this.#deps.engine.stopStarting?.()
     for (const timer of this.#timers) clearInterval(timer)
     const late = new AbortController()
     const timer = setTimeout(() => late.abort(), withinMs)
