@@ -49,7 +49,7 @@ it('is not served until it is complete, and can be run again after it was interr
   const spoil = (text: string) => text.startsWith('Restoring') && appendFileSync(keys, 'no json')
   await expect(run(restoreCommand, to, backup, spoil)).rejects.toThrow('JSON')
   const settings = loadSettings({ env: to })
-  await expect(openStore(settings, silentLogger)).rejects.toThrow(/incomplete.*restore" again/)
+  await expect(openStore(settings, silentLogger)).rejects.toThrow(/incomplete.*restore" \(or "migrate"\) again/)
 
   writeFileSync(keys, whole)
   expect(await run(restoreCommand, to, backup)).toBe(0)
