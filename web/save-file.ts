@@ -3,12 +3,23 @@
  * has a type that no browser shows as a page.
  */
 export async function saveFile(response: Response | Promise<Response>, name: string): Promise<void> {
-  const content = await (await response).arrayBuffer()
+  const received = await response
+  const content = await received.arrayBuffer()
   const url = URL.createObjectURL(new Blob([content], { type: 'application/octet-stream' }))
   const link = document.createElement('a')
   link.href = url
-  link.download = name
+  link.download = namedBy(received) ?? name
   link.click()
   // The download has its own reference by then.
   setTimeout(() => URL.revokeObjectURL(url), 60_000)
+}
+
+/** The name that the server gives a file that has none of its own. */
+function namedBy({ headers }: Response): string | undefined {
+  const [, encoded] = /filename\*=UTF-8''([\w%.~-]+)/.exec(headers.get('content-disposition') ?? '') ?? []
+  try {
+    return encoded && decodeURIComponent(encoded)
+  } catch {
+    return undefined
+  }
 }

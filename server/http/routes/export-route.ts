@@ -8,6 +8,7 @@ import type { ImportConversation } from '../../sessions/directory/import-convers
 import { sharedImages } from '../../sessions/directory/shared-images.ts'
 import { type SharedImages, transcriptHtml } from '../../sessions/directory/transcript-html.ts'
 import { olderEntries } from '../../sessions/feed/shown-transcript.ts'
+import { asTitled } from '../download-name.ts'
 import type { ConversationFiles } from './attachment-routes.ts'
 import { ownerOf, proofOf, type SessionDirectory } from './session-routes.ts'
 
@@ -101,7 +102,7 @@ export function registerExport(
     const images = format.hasImages ? await sharedImages(conversation, read) : new Map()
     return reply
       .header('content-type', `${format.type}; charset=utf-8`)
-      .header('content-disposition', `attachment; filename="conversation.${format.ending}"`)
+      .header('content-disposition', asTitled(summary.title, format.ending))
       .send(format.write(summary, conversation, images))
   })
 }

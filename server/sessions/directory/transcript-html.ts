@@ -5,34 +5,54 @@
 import { createHash } from 'node:crypto'
 import type { Attachment } from '../../../contract/attachments.ts'
 import { effectText } from '../../../contract/effects/effect-entries.ts'
-import { revealPlainly, type TextKind } from '../../../contract/hidden-characters.ts'
 import { isFileBlock } from '../../../contract/stored-files.ts'
 import type { CallEntry, Transcript, TranscriptEntry } from '../../../contract/transcript.ts'
 import { contentText } from '../../agent/model-history.ts'
+import { escapedHtml } from './escaped-html.ts'
+import { messageHtml } from './message-html.ts'
 
 const STYLE = `:root{color-scheme:light dark}
 body{font:16px/1.6 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#1c1917;background:#fff}
 h1{font-size:1.4rem;line-height:1.3}header p,footer{color:#57534e;font-size:.85rem}
 article{margin:1.25rem 0}h2{font-size:.8rem;margin:0 0 .25rem;color:#57534e}
 .text{white-space:pre-wrap;overflow-wrap:anywhere}
+article h3,article h4,article h5,article h6{line-height:1.3;margin:1.1em 0 .4em;font-size:1.05rem}
+.markdown{overflow-wrap:anywhere}.markdown p,.markdown ul,.markdown ol,.markdown blockquote{margin:.6em 0}
+blockquote{margin-inline:0;padding-inline-start:.8rem;border-inline-start:3px solid #d6d3d1;color:#57534e}
+code{background:#f5f5f4;border-radius:.3rem;padding:.1em .3em;font:.875em ui-monospace,monospace}
+.table{overflow-x:auto}table{border-collapse:collapse}th,td{border:1px solid #d6d3d1;padding:.3rem .6rem;text-align:start}
 .user .text{background:#e6f4f1;border-radius:.9rem;padding:.6rem 1rem}
 details{border:1px solid #d6d3d1;border-radius:.6rem;padding:.4rem .8rem}summary{cursor:pointer;overflow-wrap:anywhere}
 pre{white-space:pre-wrap;overflow-wrap:anywhere;background:#f5f5f4;border-radius:.4rem;padding:.6rem;margin:.5rem 0;font:13px/1.5 ui-monospace,monospace}
 img{max-width:100%;max-height:24rem;border-radius:.6rem}
 .rewound{opacity:.7}.rewound .text,.rewound summary{text-decoration:line-through}
 .note{color:#57534e;font-size:.85rem;text-align:center}
-@media(prefers-color-scheme:dark){body{color:#e7e5e4;background:#1c1917}header p,footer,h2,.note{color:#a8a29e}.user .text{background:#134e4a}details{border-color:#44403c}pre{background:#292524}}
+@media(prefers-color-scheme:dark){body{color:#e7e5e4;background:#1c1917}header p,footer,h2,.note{color:#a8a29e}article h3,article h4,article h5,article h6{line-height:1.3;margin:1.1em 0 .4em;font-size:1.05rem}
+.markdown{overflow-wrap:anywhere}.markdown p,.markdown ul,.markdown ol,.markdown blockquote{margin:.6em 0}
+blockquote{margin-inline:0;padding-inline-start:.8rem;border-inline-start:3px solid #d6d3d1;color:#57534e}
+code{background:#f5f5f4;border-radius:.3rem;padding:.1em .3em;font:.875em ui-monospace,monospace}
+.table{overflow-x:auto}table{border-collapse:collapse}th,td{border:1px solid #d6d3d1;padding:.3rem .6rem;text-align:start}
+.user .text{background:#134e4a}blockquote{color:#a8a29e}details,blockquote,th,td{border-color:#44403c}pre,code{background:#292524}}
 @media print{details{border:0}}`
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64')
 const POLICY = `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; img-src data:; base-uri 'none'; form-action 'none'`
+
+const MAX_MARKDOWN_CHARS = 2_000_000
+
+interface Shared {
+  images: SharedImages
+  /** The words of the model. */
+  words(markdown: string): string
+}
 
 /** Images of the conversation as `data:` addresses, by the ids of their content. */
 export type SharedImages = ReadonlyMap<string, string>
 
 export function transcriptHtml(title: string, transcript: Transcript, images: SharedImages = new Map()): string {
-  const name = escaped(title.replace(/\s+/g, ' '), 'prose')
+  const name = escapedHtml(title.replace(/\s+/g, ' '), 'prose')
+  const words = markdownWithin(MAX_MARKDOWN_CHARS)
   const entries = transcript.entries
-    .map((entry) => crossedOut(entry, entryHtml(entry, transcript, images)))
+    .map((entry) => crossedOut(entry, entryHtml(entry, transcript, { images, words })))
     .filter((html) => html !== '')
   return `<!doctype html>
 <html lang="en">
@@ -46,7 +66,7 @@ export function transcriptHtml(title: string, transcript: Transcript, images: Sh
 <style>${STYLE}</style>
 </head>
 <body>
-<header><h1>${name}</h1><p>A conversation with MCP Orchestrator${transcript.model === null ? '' : ` and ${escaped(transcript.model, 'strict')}`}. Read only.</p></header>
+<header><h1>${name}</h1><p>A conversation with MCP Orchestrator${transcript.model === null ? '' : ` and ${escapedHtml(transcript.model, 'strict')}`}. Read only.</p></header>
 <main>
 ${entries.join('\n')}
 </main>
@@ -57,29 +77,29 @@ ${entries.join('\n')}
 }
 
 /** Kinds of entries that later versions add are left out. */
-function entryHtml(entry: TranscriptEntry, { calls }: Transcript, images: SharedImages): string {
+function entryHtml(entry: TranscriptEntry, { calls }: Transcript, { images, words }: Shared): string {
   switch (entry.kind) {
     case 'user':
-      return message('user', 'You', entry.text, filesHtml(entry.attachments ?? [], images))
+      return message('user', 'You', plainHtml(entry.text), filesHtml(entry.attachments ?? [], images))
     case 'agent':
       if (entry.text === '') return ''
       return message(
         'agent',
         `Model${entry.superseded ? ' (earlier answer)' : ''}${entry.partial ? ' (cut off)' : ''}`,
-        entry.text
+        words(entry.text)
       )
     case 'call':
       return callHtml(calls[entry.callId], images)
     case 'review':
     case 'reverted':
     case 'rewound':
-      return `<p class="note">${escaped(effectText(entry), 'prose')}</p>`
+      return `<p class="note">${escapedHtml(effectText(entry), 'prose')}</p>`
     case 'error':
     case 'notice':
-      return `<p class="note">${escaped(entry.message, 'prose')}</p>`
+      return `<p class="note">${escapedHtml(entry.message, 'prose')}</p>`
     case 'fresh-start':
     case 'model-switch':
-      return `<hr><p class="note">${entry.kind === 'fresh-start' ? 'A fresh start' : 'Continued'}${entry.model ? ` with ${escaped(entry.model, 'strict')}` : ''}</p>`
+      return `<hr><p class="note">${entry.kind === 'fresh-start' ? 'A fresh start' : 'Continued'}${entry.model ? ` with ${escapedHtml(entry.model, 'strict')}` : ''}</p>`
     default:
       return ''
   }
@@ -90,8 +110,20 @@ function crossedOut({ rewound }: TranscriptEntry, html: string): string {
   return rewound && html !== '' ? `<div class="rewound"><p class="note">Taken back</p>${html}</div>` : html
 }
 
-function message(kind: string, who: string, text: string, files = ''): string {
-  const words = text === '' ? '' : `<div class="text">${escaped(text, 'prose')}</div>`
+function plainHtml(text: string): string {
+  return text === '' ? '' : `<div class="text">${escapedHtml(text, 'prose')}</div>`
+}
+
+/** Parsing takes time in which the server does nothing else, so what exceeds this in one file stays as it was written. */
+function markdownWithin(limit: number): (text: string) => string {
+  let left = limit
+  return (text) => {
+    left -= text.length
+    return left < 0 ? plainHtml(text) : `<div class="markdown">${messageHtml(text)}</div>`
+  }
+}
+
+function message(kind: string, who: string, words: string, files = ''): string {
   return `<article class="${kind}"><h2>${who}</h2>${files}${words}</article>`
 }
 
@@ -101,8 +133,8 @@ function filesHtml(files: readonly Pick<Attachment, 'id' | 'name' | 'view'>[], i
       const image = images.get(view?.id ?? id)
       // Our own base64: nothing of the file itself is in the text of the page.
       return image
-        ? `<p><img src="${image}" alt="${escaped(name, 'strict')}"></p>`
-        : `<p>${escaped(name, 'strict')}</p>`
+        ? `<p><img src="${image}" alt="${escapedHtml(name, 'strict')}"></p>`
+        : `<p>${escapedHtml(name, 'strict')}</p>`
     })
     .join('')
 }
@@ -114,13 +146,7 @@ function callHtml(call: CallEntry | undefined, images: SharedImages): string {
   const ran = JSON.stringify(decision?.editedArgs ?? args, null, 2)
   const shown = (result?.content ?? []).filter(isFileBlock).filter(({ file }) => images.has(file.id))
   const files = shown.map(({ file, ...block }) => ({ id: file.id, name: block.name ?? 'image' }))
-  const text = result ? `<pre>${escaped(contentText(result.content), 'columns')}</pre>` : ''
+  const text = result ? `<pre>${escapedHtml(contentText(result.content), 'columns')}</pre>` : ''
   const output = text + filesHtml(files, images)
-  return `<article class="call"><details><summary>${escaped(`${server}/${name}`, 'strict')}: ${escaped(verdict, 'strict')}</summary><pre>${escaped(ran, 'columns')}</pre>${output}</details></article>`
-}
-
-const SIGNS: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
-
-function escaped(text: string, kind: TextKind): string {
-  return revealPlainly(text.toWellFormed(), kind).replace(/[&<>"']/g, (sign) => SIGNS[sign] ?? '')
+  return `<article class="call"><details><summary>${escapedHtml(`${server}/${name}`, 'strict')}: ${escapedHtml(verdict, 'strict')}</summary><pre>${escapedHtml(ran, 'columns')}</pre>${output}</details></article>`
 }
