@@ -81,3 +81,25 @@ it('offers to retry a failed answer, once, and says why not while there is no co
   await me.button('Earlier error').waitFor()
   expect(session.transcript.turns).toBe(2)
 })
+
+it.each(['length', 'step_limit'] as const)(
+  'continues an answer that reached its limit with one button: %s',
+  async (reason) => {
+    const { me, session } = await now().arrive((opened) => {
+      opened.append('user:message', { turnId: 't', text: 'Write a poem.' })
+      opened.append('agent:response', { turnId: 't', text: 'Roses are' })
+      opened.append('turn:end', { turnId: 't', reason })
+    })
+    answersWith(session, 'red.')
+    await me.button('Continue').focus()
+    expect(await seriousFaults(me.page)).toEqual([])
+    await me.page.keyboard.press('Enter')
+    await me.page.getByText('red.', { exact: true }).waitFor()
+    expect(session.transcript.entries.map((entry) => 'text' in entry && entry.text)).toEqual([
+      ...['Write a poem.', 'Roses are', 'Continue.', 'red.']
+    ])
+    await me.button('Continue').waitFor({ state: 'hidden' })
+    expect(await me.page.evaluate('document.activeElement.id')).toBe('composer')
+    expect(now().offences).toEqual([])
+  }
+)
