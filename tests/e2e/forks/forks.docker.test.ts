@@ -138,6 +138,8 @@ it.each([
   ['a file that can not be read', 'echo undecided > secret; chmod 000 secret', 'chmod 600 secret; cat secret'],
   ['a folder that can not be read', 'mkdir s; echo undecided > s/f; chmod 000 s', 'chmod 700 s; cat s/f'],
   ['System V memory', 'ipcmk -M 4096', '[ $(wc -l < /proc/sysvipc/shm) = 1 ] || echo undecided'],
+  ["a file in the server's own folder", 'echo undecided > /run/mcp/x', 'cat /run/mcp/x'],
+  ["text in the server's sign of life", 'echo undecided > /run/mcp/alive', 'cat /run/mcp/alive'],
   ['a queue', 'touch /dev/mqueue/q; ls /dev/mqueue', '[ -z "$(ls /dev/mqueue)" ] || echo undecided']
 ])(
   'after a decision, the next call finds nothing of an earlier one that nobody decided about: %s',
