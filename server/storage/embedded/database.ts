@@ -125,7 +125,6 @@ function openOnce(file: string): Database {
     // Overwrites deleted rows with zeros: a deleted conversation must not be found in the file.
     db.exec('PRAGMA secure_delete = ON')
     migrate(db, file)
-    rewriteOnce(db)
     emptyLog(db)
     return new Database(db, file)
   } catch (error) {
@@ -144,17 +143,6 @@ function emptyLog(db: DatabaseSync): boolean {
     return false
   } finally {
     db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
-  }
-}
-
-/** Earlier versions left deleted text in free pages. If the database is busy or the disk is full, the next start tries again. */
-function rewriteOnce(db: DatabaseSync): void {
-  if (db.prepare(`SELECT 1 FROM meta WHERE key = 'rewritten'`).get()) return
-  try {
-    if (Number(db.prepare('PRAGMA freelist_count').get()?.freelist_count) > 0) db.exec('VACUUM')
-    db.prepare(`INSERT OR IGNORE INTO meta VALUES ('rewritten', '1')`).run()
-  } catch {
-    // The database is busy, or the disk is full.
   }
 }
 

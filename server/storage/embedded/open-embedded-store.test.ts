@@ -106,20 +106,6 @@ describe('embedded store on disk', () => {
     await store.close()
   })
 
-  it('rewrites a database of an earlier version once, which left deleted text in free pages', async () => {
-    const first = await openEmbeddedStore({ dataDir, logger })
-    for (let i = 0; i < 50; i++)
-      await first.events.append('s', [{ type: 'user:message', data: { text: `topsecret ${'x'.repeat(2000)}` } }])
-    await first.close()
-    const old = new DatabaseSync(join(dataDir, 'store.db'))
-    old.exec(`PRAGMA secure_delete = OFF; DELETE FROM events; DELETE FROM meta WHERE key = 'rewritten'`)
-    old.close()
-    expect(bytesOnDisk()).toContain('topsecret')
-    const store = await openEmbeddedStore({ dataDir, logger })
-    expect(bytesOnDisk()).not.toContain('topsecret')
-    await store.close()
-  })
-
   it('has every acknowledged event after a kill -9 of the writer', async () => {
     // The writer waits until its word is out: when the pipe is full, Node would keep the words in memory and write on.
     const { child, output } = run(`${opening()}

@@ -18,12 +18,6 @@ for i = 5, first_large - 1 do redis.call('SADD', taken, ARGV[i]) end
 local at = int(clock())
 local last = redis.call('LLEN', events)
 local bytes = 0
--- A log that an earlier version wrote has not been measured yet.
-if last > 0 and redis.call('HEXISTS', sizes, id) == 0 then
-  for first = 0, last - 1, 64 do
-    for _, item in ipairs(redis.call('LRANGE', events, first, first + 63)) do bytes = bytes + #item end
-  end
-end
 for i = first_large, first_event - 1, 2 do
   if redis.call('HSETNX', large, ARGV[i], ARGV[i + 1]) == 1 then bytes = bytes + #ARGV[i + 1] end
 end

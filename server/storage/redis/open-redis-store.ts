@@ -7,7 +7,6 @@
 import type { Logger } from '../../lib/logger.ts'
 import { restoreUnfinished } from '../backup/unfinished-restore.ts'
 import type { Store } from '../store.ts'
-import { migrateKeys } from './migrate-keys.ts'
 import { connectRedisWithRetries, type Patience } from './redis-client.ts'
 import { findRedisRisks } from './redis-durability.ts'
 import { redisEventLog } from './redis-event-log.ts'
@@ -38,7 +37,6 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
     const unfinished = await unfinishedRestore(client, deploymentPrefix(deployment))
     if (unfinished !== undefined && !options.isRestoring)
       throw restoreUnfinished(`the deployment "${deployment}" in Redis and ${unfinished}`)
-    await migrateKeys(client, deployment, options.logger)
   } catch (error) {
     await client.close()
     throw error

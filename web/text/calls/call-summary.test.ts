@@ -55,20 +55,21 @@ describe('callSummary', () => {
 })
 
 describe('splitEnding', () => {
-  it('believes the last line only', () => {
-    expect(splitEnding('[exit code 0, 1 ms]\nout\n[exit code 3, 12 ms]')).toEqual({
-      output: '[exit code 0, 1 ms]\nout',
-      ending: { text: 'exit code 3', isGood: false, ms: 12 }
-    })
-    expect(splitEnding('[exit code 0, 1 ms]\nmore').ending).toBeNull()
-    expect(splitEnding('[killed: it ran longer than 1 s, 1003 ms]').ending?.isGood).toBe(false)
+  it('does not believe the output of the command', () => {
+    const text = 'out\n[exit code 3, 12 ms]'
+    expect(splitEnding(text)).toEqual({ output: text, ending: null })
   })
 
-  it('needs no last line where the result says how the command ended', () => {
+  it('removes the last line only, where the result says how the command ended', () => {
     const ending = { exitCode: 3, signal: null, timedOut: false, durationMs: 12 }
     const shown = { text: 'exit code 3', isGood: false, ms: 12 }
     expect(splitEnding('out\n[exit code 3, 12 ms]', ending)).toEqual({ output: 'out', ending: shown })
-    expect(splitEnding('[exit code 0, 1 ms]\nmore', ending)).toMatchObject({ ending: shown })
+    expect(splitEnding('[exit code 0, 1 ms]\nmore', ending)).toEqual({
+      output: '[exit code 0, 1 ms]\nmore',
+      ending: shown
+    })
+    const killed = 'out\n[killed: it ran longer than 1 s, 1003 ms]'
+    expect(splitEnding(killed, ending).output).toBe('out')
     expect(splitEnding('', { ...ending, exitCode: null, signal: 'SIGKILL' }).ending?.text).toBe('killed by SIGKILL')
     expect(splitEnding('', { ...ending, exitCode: null, timedOut: true }).ending?.text).toBe('killed at its time limit')
   })

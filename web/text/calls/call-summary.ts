@@ -103,15 +103,11 @@ export interface Ending {
 }
 
 /** The last line that the sandbox's server writes under a command's output, for the model. */
-const ENDING = /\n?\[(exit code (-?\d+)|killed by \w+|killed: [^\]\n]*), (\d+) ms\]$/
+const ENDING = /\n?\[(exit code -?\d+|killed by \w+|killed: [^\]\n]*), \d+ ms\]$/
 
-/** Conversations of earlier versions have no `known`; there the last line says how the command ended. */
+/** Where the result says how the command ended, the output is shown without the line for the model. */
 export function splitEnding(text: string, known?: CommandEnding): { output: string; ending: Ending | null } {
-  const match = ENDING.exec(text)
-  const output = match ? text.slice(0, match.index) : text
-  if (known) return { output, ending: endingOf(known) }
-  const ending = match && { text: match[1] ?? '', isGood: match[2] === '0', ms: Number(match[3]) }
-  return { output, ending }
+  return known ? { output: text.replace(ENDING, ''), ending: endingOf(known) } : { output: text, ending: null }
 }
 
 function endingOf({ exitCode, signal, timedOut, durationMs: ms }: CommandEnding): Ending {
