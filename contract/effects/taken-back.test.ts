@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import type { SessionEvent } from '../events.ts'
-import { PROGRAMS, RUN_CODE } from '../programs.ts'
+import { PROGRAMS } from '../own-sources.ts'
+import { RUN_CODE } from '../programs.ts'
 import { applyEvent, emptyTranscript } from '../transcript.ts'
 import { hasKeptBesides, hasTakenBack, losesFork } from './taken-back.ts'
 

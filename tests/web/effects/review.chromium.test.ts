@@ -1,7 +1,8 @@
 /** A turn that ran in a fork is reviewed like a pull request, and only what was accepted is asked for. */
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
-import { PROGRAMS, RUN_CODE } from '../../../contract/programs.ts'
+import { PROGRAMS } from '../../../contract/own-sources.ts'
+import { RUN_CODE } from '../../../contract/programs.ts'
 import { PHONE } from '../../support/browser.ts'
 import { pngOf } from '../../support/tiny-png.ts'
 import { useFakePage } from '../fake-page.ts'

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { localRealm } from '../../../code/local-realm.fixture.ts'
+import { localRealm } from '../../../code/realms/local-realm.fixture.ts'
 import { AppError } from '../../../lib/errors.ts'
 import type { StepEvent, StepRequest } from '../../../models/port.ts'
 import { FakeConnection } from '../../../sandbox/fake-engine.ts'
