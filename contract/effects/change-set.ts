@@ -49,6 +49,31 @@ export const changeSummary = z.object({
 })
 export type ChangeSummary = z.infer<typeof changeSummary>
 
+/** Maximum number of paths in one decision. */
+const MAX_CHOSEN_PATHS = 50_000
+const paths = z.array(workspacePath).max(MAX_CHOSEN_PATHS)
+/** Some of the files that were shown. Whichever list is shorter is sent: one message has room for one megabyte. */
+export const chosenPaths = z.union([paths, z.object({ allExcept: paths })])
+export type ChosenPaths = z.infer<typeof chosenPaths>
+
+/** The shorter way to name the files that were chosen. */
+export function choiceOf(files: readonly ChangedFile[], isChosen: (path: string) => boolean): ChosenPaths {
+  const all = files.map(({ path }) => path)
+  const chosen = all.filter(isChosen)
+  return 2 * chosen.length > all.length ? { allExcept: all.filter((path) => !isChosen(path)) } : chosen
+}
+
+export function isChosen(chosen: 'all' | 'none' | ChosenPaths): (path: string) => boolean {
+  if (typeof chosen === 'string') return () => chosen === 'all'
+  const named = new Set(namedIn(chosen))
+  return Array.isArray(chosen) ? (path) => named.has(path) : (path) => !named.has(path)
+}
+
+export function namedIn(chosen: 'all' | 'none' | ChosenPaths): string[] {
+  if (typeof chosen === 'string') return []
+  return Array.isArray(chosen) ? chosen : chosen.allExcept
+}
+
 /** For files that both sides changed: which version counts. Paths that are not named have no conflict. */
 export const conflictChoices = z.record(workspacePath, z.enum(['fork', 'workspace']))
 export type ConflictChoices = z.infer<typeof conflictChoices>

@@ -1,12 +1,8 @@
 /** The commands of approval modes, reviews, reverts and rewinds. */
 import { z } from 'zod'
-import { changeId, conflictChoices, seenConflicts, workspacePath } from './change-set.ts'
+import { changeId, chosenPaths, conflictChoices, seenConflicts } from './change-set.ts'
 import { MAX_COMMENT_CHARS, reviewId } from './effect-events.ts'
 import { APPROVAL_MODES } from './modes.ts'
-
-/** Maximum number of paths in one decision. */
-const MAX_DECIDED_PATHS = 50_000
-const paths = z.array(workspacePath).max(MAX_DECIDED_PATHS)
 
 export const EFFECT_COMMANDS = {
   'mode:select': z.object({ mode: z.enum(APPROVAL_MODES) }),
@@ -14,7 +10,7 @@ export const EFFECT_COMMANDS = {
     reviewId,
     /** The hash of the changes that the person saw. */
     hash: z.string().min(1).max(200),
-    accept: z.union([z.enum(['all', 'none']), paths]),
+    accept: z.union([z.enum(['all', 'none']), chosenPaths]),
     choices: conflictChoices.optional(),
     seenConflicts: seenConflicts.optional(),
     comment: z.string().trim().max(MAX_COMMENT_CHARS).optional()
@@ -27,7 +23,7 @@ export const EFFECT_COMMANDS = {
     changeId,
     scope: z.enum(['one', 'since']),
     hash: z.string().min(1).max(200),
-    paths: paths.optional(),
+    paths: chosenPaths.optional(),
     choices: conflictChoices.optional()
   })
 } as const

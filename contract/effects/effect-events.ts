@@ -1,6 +1,6 @@
 /** The events of approval modes, reviews, reverts and rewinds. */
 import { z } from 'zod'
-import { changeId, changeSummary, conflictChoices, seenConflicts, workspacePath } from './change-set.ts'
+import { changeId, changeSummary, chosenPaths, conflictChoices, seenConflicts, workspacePath } from './change-set.ts'
 import { APPROVAL_MODES } from './modes.ts'
 
 const callId = z.string().min(1).max(200)
@@ -41,8 +41,7 @@ export const EFFECT_SCHEMAS = {
   'review:resolved': z.object({
     reviewId,
     hash: z.string().min(1).max(200),
-    /** The paths that were accepted, unless it was all or none. */
-    accept: z.union([z.enum(['all', 'none']), z.array(workspacePath)]),
+    accept: z.union([z.enum(['all', 'none']), chosenPaths]),
     choices: conflictChoices.optional(),
     seenConflicts: seenConflicts.optional(),
     comment: comment.optional(),

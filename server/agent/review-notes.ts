@@ -1,4 +1,5 @@
 import type { EventData, SessionEvent } from '../../contract/events.ts'
+import { plural } from '../lib/plural.ts'
 
 const MAX_NAMED = 20
 
@@ -38,5 +39,6 @@ function noteOf({ comment }: EventData<'review:resolved'>, applied: EventData<'r
   if (rejectedTotal === 0) return `The user reviewed and accepted all your changes; they are in the workspace.${said}`
   const named = rejected.slice(0, MAX_NAMED).map((path) => JSON.stringify(path))
   const more = rejectedTotal > named.length ? ` and ${rejectedTotal - named.length} more` : ''
-  return `The user reviewed your changes and did not accept those of ${named.join(', ')}${more}: in the workspace, these are as they were before.${said}`
+  const those = named.length > 0 ? `${named.join(', ')}${more}` : plural(rejectedTotal, 'file')
+  return `The user reviewed your changes and did not accept those of ${those}: in the workspace, these are as they were before.${said}`
 }

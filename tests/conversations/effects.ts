@@ -56,7 +56,7 @@ export class Effects {
     const { reviewId, changes } = review
     const files = await this.#filesOf(changes.changeId)
     const some = files.filter(() => this.#random.chance(0.5)).map(({ path }) => path)
-    const accepted = accept ?? this.#random.pick(['all', 'all', 'none', some, some])
+    const accepted = accept ?? this.#random.pick(['all', 'all', 'none', some, { allExcept: some }])
     const chosen = await this.#choices(changes.changeId)
     const comment = this.#random.chance(0.3) ? { comment: 'Why 🧭 \ud83e?' } : {}
     return send('review:decide', { reviewId, hash: changes.hash, accept: accepted, ...chosen, ...comment })

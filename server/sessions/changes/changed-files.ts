@@ -8,8 +8,11 @@ import { createHash } from 'node:crypto'
 import {
   type ChangedFile,
   type ChangeSummary,
+  type ChosenPaths,
   type FileSide,
-  MAX_LISTED_FILES
+  isChosen,
+  MAX_LISTED_FILES,
+  namedIn
 } from '../../../contract/effects/change-set.ts'
 import { fromWire, parentOf } from '../../../workspace-server/checkpoint/raw-path.ts'
 import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
@@ -72,6 +75,16 @@ export function summaryOf(set: Pick<StoredChangeSet, 'id' | 'changes'>): ChangeS
     total: files.length,
     files: files.slice(0, MAX_LISTED_FILES)
   }
+}
+
+/** The paths that were accepted. `files` are those that the person was shown. Throws if a path is not among the changes. */
+export function chosenOf(
+  changes: readonly StoredChange[],
+  files: readonly ChangedFile[],
+  chosen: ChosenPaths
+): readonly string[] {
+  refuseUnknown(changes, namedIn(chosen))
+  return Array.isArray(chosen) ? chosen : files.map(({ path }) => path).filter(isChosen(chosen))
 }
 
 /** SHA-256 of every path with both sides. Times don't count, nor does the order. */

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
-import type { ConflictChoices, SeenConflicts } from '../../../contract/effects/change-set.ts'
+import type { ChosenPaths, ConflictChoices, SeenConflicts } from '../../../contract/effects/change-set.ts'
 import { fromWire, parentOf, type RawPath, toWire } from '../../../workspace-server/checkpoint/raw-path.ts'
 import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
 import { AppError } from '../../lib/errors.ts'
 import { isSameEntry, type StoredChange } from '../../storage/checkpoint-store.ts'
-import { type Conflict, refuseHalf, renamedFrom, rowOf } from './changed-files.ts'
+import { type Conflict, chosenOf, filesOf, partOf, refuseHalf, renamedFrom, rowOf } from './changed-files.ts'
 
 type Entries = ReadonlyMap<string, WorkspaceEntry>
 
@@ -44,6 +44,16 @@ export function conflictsOf(entries: Entries, changes: readonly StoredChange[]):
     conflicts.set(path, { now: blocker ?? now, mark: markOf(path, replaced) })
   }
   return conflicts
+}
+
+/** The part of the changes that was accepted, of those that are shown beside the workspace as it is now. */
+export function acceptedPart(
+  entries: Entries,
+  changes: readonly StoredChange[],
+  accept: 'all' | 'none' | ChosenPaths
+): readonly StoredChange[] {
+  if (typeof accept === 'string') return accept === 'all' ? changes : []
+  return partOf(changes, chosenOf(changes, filesOf(changes, conflictsOf(entries, changes)), accept))
 }
 
 /** Names all that choosing the fork's version at this path would replace. */

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
-import type { ChangedFile } from '../../../contract/effects/change-set.ts'
+import type { ChangedFile, ChosenPaths } from '../../../contract/effects/change-set.ts'
 import { AppError } from '../../lib/errors.ts'
 import { type Checkpoint, isSameEntry, type StoredChange } from '../../storage/checkpoint-store.ts'
-import { type Conflict, filesOf, hashOf, partOf, refuseUnknown } from './changed-files.ts'
+import { type Conflict, chosenOf, filesOf, hashOf, partOf } from './changed-files.ts'
 import { conflictsOf } from './plan-changes.ts'
 
 export type RevertScope = 'one' | 'since'
@@ -29,9 +29,8 @@ export function planRevert({ entries, changeSets }: Saved, changeId: string, sco
 }
 
 /** The part of the plan for these files, or all of it. */
-export function revertedPart({ changes }: RevertPlan, paths: readonly string[] | undefined): StoredChange[] {
-  if (paths) refuseUnknown(changes, paths)
-  return paths ? partOf(changes, paths) : changes
+export function revertedPart({ changes, files }: RevertPlan, paths: ChosenPaths | undefined): StoredChange[] {
+  return paths ? partOf(changes, chosenOf(changes, files, paths)) : changes
 }
 
 export function unknownVersion(): AppError {

@@ -4,8 +4,8 @@ import { type ApprovalMode, DEFAULT_MODE } from '../../../contract/effects/modes
 import type { Transcript } from '../../../contract/transcript.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
-import { partOf, refuseUnknown } from '../changes/changed-files.ts'
-import { planChanges } from '../changes/plan-changes.ts'
+import { refuseUnknown } from '../changes/changed-files.ts'
+import { acceptedPart, planChanges } from '../changes/plan-changes.ts'
 import type { SessionManager } from '../sandboxes/session-manager.ts'
 import type { ChatOptions } from '../turns/chat-options.ts'
 import { reviewKey } from '../turns/turn-events.ts'
@@ -85,8 +85,8 @@ export async function checkChoices(
   try {
     const set = saved.changeSets.get(changeId)
     if (set?.kind !== 'open') return
-    refuseUnknown(set.changes, [...(accept === 'all' ? [] : accept), ...Object.keys(choices ?? {})])
-    planChanges(saved.entries, accept === 'all' ? set.changes : partOf(set.changes, accept), { choices, seen })
+    refuseUnknown(set.changes, Object.keys(choices ?? {}))
+    planChanges(saved.entries, acceptedPart(saved.entries, set.changes, accept), { choices, seen })
   } finally {
     await saved.close()
   }

@@ -1,6 +1,6 @@
 /** The calls of a turn that run in a fork: what a driver does with previews and reviews, and what it records about them. */
 import { createHash } from 'node:crypto'
-import type { ChangeSummary } from '../../../contract/effects/change-set.ts'
+import { type ChangeSummary, isChosen, MAX_LISTED_FILES, namedIn } from '../../../contract/effects/change-set.ts'
 import { hasKeptBesides, hasTakenBack } from '../../../contract/effects/taken-back.ts'
 import type { EventData } from '../../../contract/events.ts'
 import type { CallEntry, Transcript } from '../../../contract/transcript.ts'
@@ -150,8 +150,9 @@ export async function settleReview(
   const { reviewId, decision, changes: shown } = entry
   const key = `review-applied:${reviewId}`
   try {
-    const changes = await hold.forks.applyReview({ reviewId, ...decision })
-    const data = { reviewId, ...(changes && { changes }), ...rejectedOf(shown, { reviewId, ...decision }) }
+    const { changes, files } = await hold.forks.applyReview({ reviewId, ...decision })
+    const all = files ? { files, total: files.length } : shown
+    const data = { reviewId, ...(changes && { changes }), ...rejectedOf(all, { reviewId, ...decision }) }
     return [{ type: 'review:applied', data, key }]
   } catch (error) {
     await failedApply(deps, { sessionId, epoch: hold.epoch, id: reviewId }, error)
@@ -167,15 +168,18 @@ export async function settleReview(
   }
 }
 
+/** `files` can be the first ones only. */
 function rejectedOf(
-  { files, total }: ChangeSummary,
+  { files, total }: Pick<ChangeSummary, 'files' | 'total'>,
   { accept, choices = {} }: Decision
 ): Pick<EventData<'review:applied'>, 'rejected' | 'rejectedTotal'> {
-  const accepted = Array.isArray(accept) ? new Set(accept) : undefined
-  const isIn = ({ path }: { path: string }) =>
-    choices[path] !== 'workspace' && (accepted?.has(path) ?? accept === 'all')
-  const rejected = files.filter((file) => !isIn(file)).map(({ path }) => path)
-  const left = Object.values(choices).filter((choice) => choice === 'workspace').length
-  const count = accept === 'none' ? total : accepted ? total - accepted.size + left : left
-  return { rejected, rejectedTotal: Math.min(total, Math.max(rejected.length, count)) }
+  const isAccepted = isChosen(accept)
+  const left = Object.keys(choices).filter((path) => choices[path] === 'workspace')
+  const listed = files.filter(({ path }) => choices[path] === 'workspace' || !isAccepted(path))
+  const named = accept === 'all' || Array.isArray(accept) ? left : [...left, ...namedIn(accept)]
+  const rejected = [...new Set([...listed.map(({ path }) => path), ...named])]
+  const count = accept === 'none' ? total : Array.isArray(accept) ? total - accept.length + left.length : 0
+  const isWhole = files.length === total
+  const rejectedTotal = isWhole ? listed.length : Math.min(total, Math.max(rejected.length, count))
+  return { rejected: rejected.slice(0, MAX_LISTED_FILES), rejectedTotal }
 }

@@ -5,6 +5,7 @@ import {
   type ChangedFile,
   type ChangeSummary,
   type FileSide,
+  isChosen,
   MAX_LISTED_FILES
 } from '../../../contract/effects/change-set.ts'
 import type { Version, VersionAbout } from '../../../contract/effects/effect-replies.ts'
@@ -95,8 +96,7 @@ export class FakeEffects {
     const data = { ...input, by: 'human' } as EventData<'review:resolved'>
     const { review } = session.transcript
     session.append('review:resolved', data)
-    const rejected =
-      review?.changes.files.map(({ path }) => path).filter((path) => !isAccepted(data.accept, path)) ?? []
+    const rejected = review?.changes.files.map(({ path }) => path).filter((path) => !isChosen(data.accept)(path)) ?? []
     session.append('review:applied', {
       reviewId: data.reviewId,
       ...(review &&
@@ -138,9 +138,6 @@ export class FakeEffects {
     return { versions: versions.reverse(), isThinned: this.isThinned, hasMore: false }
   }
 }
-
-const isAccepted = (accept: unknown, path: string) =>
-  accept === 'all' || (Array.isArray(accept) && accept.includes(path))
 
 function reply(response: ServerResponse, body: object): void {
   response.setHeader('content-type', 'application/json').end(JSON.stringify(body))

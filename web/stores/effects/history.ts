@@ -1,6 +1,6 @@
 import { defineStore } from 'pinia'
 import { ref, shallowRef, toRaw, watch } from 'vue'
-import type { ConflictChoices } from '../../../contract/effects/change-set.ts'
+import type { ChosenPaths, ConflictChoices } from '../../../contract/effects/change-set.ts'
 import type { Version } from '../../../contract/effects/effect-replies.ts'
 import { callOf } from '../../../contract/transcript.ts'
 import { api, messageOf } from '../../api.ts'
@@ -76,7 +76,7 @@ export const useHistory = defineStore('history', () => {
 
   /** Sends the plan that was shown. Returns false if it was refused. */
   async function revert(
-    plan: Revert & { hash: string; paths?: string[]; choices?: ConflictChoices; total: number }
+    plan: Revert & { hash: string; paths?: ChosenPaths; choices?: ConflictChoices; total: number }
   ): Promise<boolean> {
     const { total, ...input } = plan
     const reply = await session.send('files:revert', input)

@@ -1,6 +1,6 @@
 import { defineStore } from 'pinia'
 import { computed, ref, toRaw, watch } from 'vue'
-import type { ChangedFile } from '../../../contract/effects/change-set.ts'
+import { type ChangedFile, choiceOf } from '../../../contract/effects/change-set.ts'
 import { recall, remember } from '../../remembered.ts'
 import { forkedCallIds } from '../../text/effects/forked-call.ts'
 import { countingChoices, type MadeChoices } from '../../text/effects/made-choices.ts'
@@ -106,7 +106,7 @@ export const useReview = defineStore('review', () => {
     sentKey = keyOf(review.reviewId)
     const accepted = files.filter(({ path }) => !rejected.value.has(path))
     const chosen = countingChoices(accepted, made.value)
-    const some = accepted.length === 0 ? 'none' : accepted.map(({ path }) => path)
+    const some = accepted.length === 0 ? 'none' : choiceOf(files, (path) => !rejected.value.has(path))
     const text = comment.value.trim()
     const reply = await session.send('review:decide', {
       ...{ reviewId: review.reviewId, hash, accept: accepted.length === files.length ? 'all' : some },

@@ -1,4 +1,4 @@
-import type { ChangedFile, ChangeSummary, FileSide } from '../../../contract/effects/change-set.ts'
+import { type ChangedFile, type ChangeSummary, type FileSide, isChosen } from '../../../contract/effects/change-set.ts'
 import { callsOfEntry } from '../../../contract/programs.ts'
 import type { Transcript } from '../../../contract/transcript.ts'
 
@@ -39,7 +39,8 @@ export function forkedCall({ entries, calls }: Conversation, callId: string): Fo
   if (!decision) return { state: 'waiting', files }
   if (decision.by === 'cancel' || decision.accept === 'none' || applied?.problem) return { state: 'rejected', files }
   const { accept, choices = {} } = decision
-  const isIn = (path: string) => choices[path] !== 'workspace' && (accept === 'all' || accept.includes(path))
+  const isAccepted = isChosen(accept)
+  const isIn = (path: string) => choices[path] !== 'workspace' && isAccepted(path)
   const taken = (files ?? review.changes.files).map(({ path }) => isIn(path))
   if (review.undone && taken.includes(true)) return { state: 'undone', files }
   const some = taken.includes(true) ? 'part' : 'rejected'

@@ -2,7 +2,7 @@
  * Runs work in a session's fork, and applies its changes or not. Every change set is stored before anyone hears of it, and applied under its own
  * id: after a crash the same step can be repeated, and changes the workspace once or not at all.
  */
-import type { ChangeSummary } from '../../../../contract/effects/change-set.ts'
+import type { ChangedFile, ChangeSummary } from '../../../../contract/effects/change-set.ts'
 import type { VersionAbout } from '../../../../contract/effects/effect-replies.ts'
 import type { EventData } from '../../../../contract/events.ts'
 import { boundContent } from '../../../calls/bound-content.ts'
@@ -16,8 +16,8 @@ import {
   type StoredChangeSet
 } from '../../../storage/checkpoint-store.ts'
 import { leaseLost } from '../../../storage/store-errors.ts'
-import { partOf, summaryOf } from '../../changes/changed-files.ts'
-import type { Resolution } from '../../changes/plan-changes.ts'
+import { filesOf, summaryOf } from '../../changes/changed-files.ts'
+import { acceptedPart, type Resolution } from '../../changes/plan-changes.ts'
 import type { LiveSession } from '../live-session.ts'
 import { isOwnershipError } from '../ownership-error.ts'
 import { mayPassLater } from '../restoring/changes-unsaved.ts'
@@ -30,6 +30,12 @@ export type Previewed = Pick<EventData<'tool:previewed'>, 'changes' | 'result' |
 interface StoredReview {
   reviewId: string
   changes: ChangeSummary
+}
+
+interface AppliedReview {
+  changes: ChangeSummary | undefined
+  /** All files of the review; undefined if it was applied before a crash. */
+  files: ChangedFile[] | undefined
 }
 
 /** The decision on a review. */
@@ -52,7 +58,7 @@ export interface ForkedWork {
   /** The changes that wait for a review; undefined if there are none. */
   review(): Promise<StoredReview | undefined>
   /** Puts the accepted part of a review into the workspace and forgets the rest. Can be repeated. */
-  applyReview(choice: ReviewChoice): Promise<ChangeSummary | undefined>
+  applyReview(choice: ReviewChoice): Promise<AppliedReview>
   /** Offers the changes of a review that could not be applied once more, as another review. */
   reopenReview(reviewId: string): Promise<StoredReview | undefined>
 }
@@ -176,17 +182,19 @@ async function storedReview(session: LiveSession): Promise<StoredReview | undefi
   return set && { reviewId: set.id.slice(REVIEW.length), changes: summaryOf(set) }
 }
 
-async function applyReview(session: LiveSession, choice: ReviewChoice): Promise<ChangeSummary | undefined> {
+async function applyReview(session: LiveSession, choice: ReviewChoice): Promise<AppliedReview> {
   const { reviewId, hash, accept, choices, seenConflicts: seen, by } = choice
   const id = `${REVIEW}${reviewId}`
   await session.openSandbox()
   const set = session.sandbox.saved.changeSets.get(id)
   if (accept !== 'all') await session.fork.close()
-  if (!set) return undefined
+  if (!set) return { changes: undefined, files: undefined }
   // A rewind discards everything, also what a call has changed that ran until then.
   if (by !== 'cancel') checkShown(set, hash)
-  const accepted = accept === 'all' ? set.changes : accept === 'none' ? [] : partOf(set.changes, accept)
-  return apply(session, { ...set, changes: accepted }, { by: 'review', reviewId }, { choices, seen })
+  const files = set.kind === 'open' ? filesOf(set.changes) : undefined
+  const accepted = files ? acceptedPart(session.sandbox.saved.entries, set.changes, accept) : set.changes
+  const about = { by: 'review', reviewId } as const
+  return { changes: await apply(session, { ...set, changes: accepted }, about, { choices, seen }), files }
 }
 
 async function reopenReview(session: LiveSession, reviewId: string): Promise<StoredReview | undefined> {

@@ -13,7 +13,7 @@ export function noForks(): ForkedWork {
     discard: async () => {},
     run: refuse,
     review: async () => undefined,
-    applyReview: async () => undefined,
+    applyReview: async () => ({ changes: undefined, files: undefined }),
     reopenReview: async () => undefined
   }
 }
