@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import type { SessionEvent } from '../../../contract/events.ts'
-import { PROGRAMS, RUN_CODE } from '../../../contract/programs.ts'
+import { PROGRAMS } from '../../../contract/own-sources.ts'
+import { RUN_CODE } from '../../../contract/programs.ts'
 import { applyEvent, emptyTranscript } from '../../../contract/transcript.ts'
 import { forkedCall, forkedCallIds } from './forked-call.ts'
 
