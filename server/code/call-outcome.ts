@@ -1,3 +1,4 @@
+import { CODE_LIMITS } from '../../workspace-server/code/code-protocol.ts'
 import { isRecord } from '../lib/is-record.ts'
 import type { CallOutcome } from './program-call.ts'
 
@@ -22,4 +23,16 @@ export function namedLike<T extends { name: string }>(items: readonly T[], name:
   if (exact) return exact
   const like = items.filter((item) => item.name.replace(/[^\w$]/g, '_') === name)
   return like.length === 1 ? like[0] : undefined
+}
+
+/** The outcome, or an error if its result is too long, by itself or together with the `before` characters of earlier results. */
+export function boundedOutcome(outcome: CallOutcome, before: number): CallOutcome {
+  if (!outcome.ok) return outcome
+  const chars = JSON.stringify(outcome.value)?.length ?? 0
+  const isTooLong = chars > CODE_LIMITS.resultChars
+  if (!isTooLong && before + chars <= CODE_LIMITS.allResultsChars) return outcome
+  const [what, limit] = isTooLong
+    ? [`The result has ${chars} characters`, CODE_LIMITS.resultChars]
+    : ['The results of this run are too long', CODE_LIMITS.allResultsChars]
+  return { ok: false, code: 'code_too_much', message: `${what}; the limit is ${limit}. Ask the tool for less.` }
 }

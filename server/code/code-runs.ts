@@ -3,6 +3,7 @@
  * drives a run; an attempt drives it in one realm. Invariant: a run that waits for a person costs nothing but its log.
  */
 import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import { AppError } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import { KeyedLock } from '../lib/waiting/keyed-lock.ts'
@@ -20,7 +21,7 @@ import { RunFailures } from './run-failures.ts'
 import { type RunAsker, type RunEntry, RunIndex } from './run-index.ts'
 import { RunLog, type RunState, unknownRun } from './run-log.ts'
 import { type RunLimits, RunQuota } from './run-quota.ts'
-import { DAY_MS, DEFAULT_TIMES, type RunTimes } from './run-times.ts'
+import { DEFAULT_TIMES, type RunTimes } from './run-times.ts'
 
 export interface CodeRunsOptions {
   events: EventLog
@@ -35,8 +36,7 @@ export interface CodeRunsOptions {
   times?: Partial<RunTimes>
 }
 
-/** The most runs that one owner can have open. */
-const MAX_RUNS = 20
+const FREE = { leaseUntil: 0 }
 
 export interface NewRun {
   code: string
@@ -55,7 +55,7 @@ export class CodeRuns {
   readonly #instance = randomUUID()
   readonly #active = new Map<string, ActiveRun>()
   #following: NodeJS.Timeout | undefined
-  readonly #taking = new Map<string, Promise<ActiveRun | undefined>>()
+  readonly #taking = new Map<string, Promise<ActiveRun | RunLog>>()
   readonly #stopping = new Set<Promise<void>>()
   readonly #starting = new KeyedLock()
   #isClosed = false
@@ -76,8 +76,7 @@ export class CodeRuns {
   async #start({ code, timeoutMs, asker, calls }: NewRun): Promise<string> {
     const { owner } = asker
     const program = newProgram({ code, timeoutMs })
-    await this.#sweep(owner)
-    await this.#quota.checkStart(owner)
+    await this.#quota.checkStart(owner, this.#times.keepMs)
     const now = Date.now()
     const runId = randomUUID()
     const log = await RunLog.create(this.#quota.limited(runId, owner), runId, program)
@@ -98,13 +97,13 @@ export class CodeRuns {
     const entry = await this.#index.get(runId)
     if (entry?.owner !== owner) throw unknownRun(runId)
     const active = this.#active.get(runId) ?? (await this.#continue(runId, calls))
-    if (active === undefined) {
-      const { state } = await RunLog.load(this.#options.events, runId)
+    if (active instanceof RunLog) {
+      const { state } = active
       const status = state.end ? 'ended' : entry.status === 'ended' ? 'running' : entry.status
       return { runId, status, state, expiresAt: entry.expiresAt, queued: this.#failures.reasonOf(runId) }
     }
     // The attempt is about to see the answer too.
-    if (active.isWaiting && (await this.#isAnswered(active.log.state))) active.isWaiting = false
+    if (active.isWaiting && (await this.#isAnswered(cardsOf(active.log.state)))) active.isWaiting = false
     if (onProgress) active.onProgress.add(onProgress)
     try {
       await settledOrWaiting(active, waitMs, signal)
@@ -117,7 +116,7 @@ export class CodeRuns {
     return { runId, status, state, expiresAt: active.expiresAt, queued }
   }
 
-  /** Ends a run and the calls that are under way. */
+  /** Ends a run and the calls that are under way, also if another instance drives it. */
   async cancel(runId: string, owner: string): Promise<RunReport> {
     const entry = await this.#index.get(runId)
     if (entry?.owner !== owner) throw unknownRun(runId)
@@ -127,8 +126,20 @@ export class CodeRuns {
     active?.stop.abort()
     await active?.settled
     await this.#over(log)
+    await this.#letGo(runId)
     const { state } = await RunLog.load(this.#options.events, runId)
     return { runId, status: 'ended', state, expiresAt: entry.expiresAt }
+  }
+
+  /** Waits until no other instance drives an ended run. It looks at the list often. */
+  async #letGo(runId: string): Promise<void> {
+    const until = Date.now() + this.#times.leaseMs
+    for (;;) {
+      const { holder, leaseUntil = 0 } = (await this.#index.get(runId)) ?? {}
+      const now = Date.now()
+      if (holder === this.#instance || leaseUntil <= now || until <= now) return
+      await delay(this.#times.pollMs)
+    }
   }
 
   /** Stops all attempts. Their runs continue when somebody asks for them again. */
@@ -148,34 +159,40 @@ export class CodeRuns {
     this.#stopping.add(stopping)
   }
 
-  /** Takes over a run whose answer has arrived, or whose instance is gone. Callers at the same moment get the same attempt. */
-  #continue(runId: string, calls: ProgramCalls): Promise<ActiveRun | undefined> {
+  /**
+   * Takes over a run whose answer has arrived, or whose instance is gone. Resolves to its log if it can't be continued. Callers at the
+   * same moment get the same attempt.
+   */
+  #continue(runId: string, calls: ProgramCalls): Promise<ActiveRun | RunLog> {
     const taking = this.#taking.get(runId) ?? this.#take(runId, calls).finally(() => this.#taking.delete(runId))
     this.#taking.set(runId, taking)
     return taking
   }
 
-  async #take(runId: string, calls: ProgramCalls): Promise<ActiveRun | undefined> {
+  async #take(runId: string, calls: ProgramCalls): Promise<ActiveRun | RunLog> {
     const entry = await this.#index.get(runId)
+    const isWaiting = entry?.status === 'waiting' && !(await this.#isAnswered(entry.cards))
     const log = await RunLog.load(this.#quota.limited(runId, entry?.owner ?? ''), runId)
     const now = Date.now()
     if (log.state.end) {
       await this.#over(log)
-      return undefined
+      return log
     }
-    if (entry && entry.expiresAt <= now) {
+    if (isWaiting && entry.expiresAt <= now) {
       const hours = Math.round(this.#times.expireMs / 3_600_000)
       await log.end({ ok: false, code: 'code_expired', message: `Nobody decided within ${hours} hours.` })
       await this.#over(log)
-      return undefined
     }
-    if (entry?.status === 'waiting' && !(await this.#isAnswered(log.state))) return undefined
+    if (isWaiting) return log
     const taken = await this.#index.change(runId, ({ leaseUntil, status }) => {
       const isFree = leaseUntil <= now || status === 'waiting'
-      const lease = { holder: this.#instance, leaseUntil: now + this.#times.leaseMs, status: 'running' as const }
+      const { leaseMs, expireMs } = this.#times
+      const lease = { holder: this.#instance, leaseUntil: now + leaseMs, status: 'running' as const }
+      // Somebody has decided: what the program asks next has a whole day again.
+      if (status === 'waiting') Object.assign(lease, { expiresAt: now + expireMs })
       return isFree && status !== 'ended' ? lease : undefined
     })
-    return taken && (this.#active.get(runId) ?? this.#drive(log, taken, calls))
+    return taken ? (this.#active.get(runId) ?? this.#drive(log, taken, calls)) : log
   }
 
   /** From now on, continues runs of this home without a client: those with an answer, and those whose process has died. Ends expired ones. */
@@ -201,14 +218,12 @@ export class CodeRuns {
   async #isDue(runId: string, { home, status, cards, expiresAt, leaseUntil }: RunEntry): Promise<boolean> {
     if (this.#isClosed || home !== this.#options.home || status === 'ended' || this.#active.has(runId)) return false
     const now = Date.now()
-    if (status === 'running' || expiresAt <= now) return Math.min(leaseUntil, expiresAt) <= now
-    for (const card of cards) if ((await this.#options.inbox.answerTo(card)) !== undefined) return true
-    return false
+    if (status === 'running') return leaseUntil <= now
+    return expiresAt <= now || (await this.#isAnswered(cards))
   }
 
-  async #isAnswered({ calls }: RunState): Promise<boolean> {
-    for (const { asked } of calls.values())
-      if (asked && (await this.#options.inbox.answerTo(asked.cardId)) !== undefined) return true
+  async #isAnswered(cards: readonly string[]): Promise<boolean> {
+    for (const card of cards) if ((await this.#options.inbox.answerTo(card)) !== undefined) return true
     return false
   }
 
@@ -219,7 +234,8 @@ export class CodeRuns {
     }
     if (this.#isClosed) throw new AppError('unavailable', 'shutting_down', 'The gateway is stopping.')
     this.#active.set(log.runId, run)
-    const heart = setInterval(() => void this.#renew(run), this.#times.leaseMs / 3).unref()
+    const { leaseMs, watchMs } = this.#times
+    const heart = setInterval(() => void this.#renew(run), Math.min(leaseMs / 3, watchMs)).unref()
     run.settled = this.#attempt(run, calls)
       .catch((error) => this.#failed(run, error))
       .finally(() => {
@@ -233,9 +249,13 @@ export class CodeRuns {
   async #attempt(run: ActiveRun, calls: ProgramCalls): Promise<void> {
     const { inbox, logger } = this.#options
     const openRealm = (signal: AbortSignal) => this.#openRealm(run, signal)
-    const { lingerMs, pollMs } = this.#times
+    const { lingerMs, pollMs, expireMs } = this.#times
+    const cardExpiresAt = () => {
+      run.expiresAt = Date.now() + expireMs
+      return run.expiresAt
+    }
     const options = {
-      ...{ log: run.log, openRealm, calls, inbox, lingerMs, pollMs, expiresAt: run.expiresAt, logger },
+      ...{ log: run.log, openRealm, calls, inbox, lingerMs, pollMs, cardExpiresAt, logger },
       onReleased: (realm: RealmProcess) => this.#release(realm),
       onProgress: (text: string) => {
         for (const listener of run.onProgress) listener(text)
@@ -248,10 +268,11 @@ export class CodeRuns {
     const end = await driveRun(options, run.stop.signal)
     this.#failures.forget(run.log.runId)
     if (end === 'waiting') {
-      const cards = [...run.log.state.calls.values()].flatMap(({ asked }) => asked?.cardId ?? [])
-      await this.#index.change(run.log.runId, () => ({ status: 'waiting', leaseUntil: 0, cards }))
+      const waiting = { status: 'waiting', leaseUntil: 0, expiresAt: run.expiresAt } as const
+      const cards = cardsOf(run.log.state)
+      await this.#index.change(run.log.runId, (entry) => this.#ours(entry, { ...waiting, cards }))
     } else if (end === 'ended') await this.#over(run.log)
-    else await this.#index.change(run.log.runId, (entry) => this.#ours(entry, { leaseUntil: 0 }))
+    else await this.#index.change(run.log.runId, ({ holder }) => (holder === this.#instance ? FREE : undefined))
   }
 
   #ours({ holder, status }: RunEntry, change: Partial<RunEntry>): Partial<RunEntry> | undefined {
@@ -288,33 +309,22 @@ export class CodeRuns {
     const entry = await this.#index.get(log.runId).catch(() => undefined)
     if (entry === undefined) return
     if (entry.holder !== this.#instance || entry.status === 'ended') stop.abort()
-    else await this.#index.change(log.runId, () => ({ leaseUntil })).catch(() => {})
+    else if (entry.status === 'running')
+      await this.#index.change(log.runId, (now) => this.#ours(now, { leaseUntil })).catch(() => {})
   }
 
   /** Marks a run as ended and removes its cards. */
   async #over({ runId, state }: RunLog): Promise<void> {
     for (const { asked } of state.calls.values()) if (asked) await this.#options.inbox.take(asked.cardId, asked.place)
-    await this.#index.change(runId, ({ status }) =>
-      status === 'ended' ? undefined : { status: 'ended', endedAt: Date.now() }
-    )
+    await this.#index.change(runId, ({ status, holder }) => {
+      const free = holder === this.#instance ? FREE : undefined
+      return status === 'ended' ? free : { status: 'ended', endedAt: Date.now(), ...free }
+    })
   }
+}
 
-  /** Removes expired runs. Throws if this owner has too many open ones. */
-  async #sweep(owner: string): Promise<void> {
-    const now = Date.now()
-    let open = 0
-    for (const { runId, entry } of await this.#index.list()) {
-      const isPast =
-        entry.status === 'ended' ? entry.endedAt + this.#times.keepMs <= now : entry.expiresAt + DAY_MS <= now
-      if (isPast) {
-        await RunLog.remove(this.#options.events, runId)
-        await this.#index.remove(runId)
-      } else if (entry.owner === owner && entry.status !== 'ended' && entry.expiresAt > now) open++
-    }
-    if (open < MAX_RUNS) return
-    const message = `You already have ${open} runs that have not ended. Poll or cancel them first.`
-    throw new AppError('unavailable', 'too_many_runs', message)
-  }
+function cardsOf({ calls }: RunState): string[] {
+  return [...calls.values()].flatMap(({ asked }) => asked?.cardId ?? [])
 }
 
 export interface ReportOptions {

@@ -8,6 +8,7 @@ import { fakeEventLog } from './fake-event-log.ts'
 import { ApprovalPending, type ProgramCalls } from './program-call.ts'
 import type { RealmProcess } from './realms/code-channel.ts'
 import { localRealm } from './realms/local-realm.fixture.ts'
+import { outcomeOfRun } from './run-answer.ts'
 import type { RunTimes } from './run-times.ts'
 
 let store: { events: ReturnType<typeof fakeEventLog>; keyValues: ReturnType<typeof fakeKeyValueStore> }
@@ -107,4 +108,111 @@ it('continues after the store could not be reached', async () => {
   const code = 'await tools.s.read({ x: "r" }); 7'
   const runId = await runs.start({ code, timeoutMs: 20_000, asker, calls })
   await expect.poll(() => runs.report(runId, local)).toMatchObject({ state: { end: { ok: true, value: 7 } } })
+})
+
+const asker = { owner: 'local', door: 'stdio' } as const
+/** Writes that need no approval. */
+const ruled: ProgramCalls = {
+  async run({ args, tool }, hooks) {
+    await hooks.beforeSending()
+    sent.push(args.x ?? tool)
+    if (tool === 'hang')
+      await new Promise((_, reject) => hooks.signal.addEventListener('abort', () => reject(new Error('stopped'))))
+    return { ok: true, value: null }
+  }
+}
+
+it('sends nothing more once another instance has cancelled the run, and says so only then', async () => {
+  const [driver, other] = [instance({ leaseMs: 900 }), instance({ leaseMs: 900 })]
+  const code = 'for (let x = 0; ; x++) await tools.s.write({ x: x % 400 })'
+  const runId = await driver.start({ code, timeoutMs: 20_000, asker, calls: ruled })
+  await expect.poll(() => sent.length).toBeGreaterThan(3)
+  await other.cancel(runId, 'local')
+  const at = sent.length
+  const { events } = store
+  const before = await events.lastSeq(`code-run:${runId}`)
+  await expect.poll(() => driver.report(runId, local)).toMatchObject({ status: 'ended' })
+  expect(sent).toHaveLength(at)
+  const after = (await events.read(`code-run:${runId}`)).slice(before)
+  expect(after.filter(({ type }) => type === 'run:started')).toEqual([])
+})
+
+it('sends no call whose start is stored after the end of its run', async () => {
+  const { append } = store.events
+  const { promise: cancelled, resolve } = Promise.withResolvers<void>()
+  let isStarting = false
+  store.events.append = async (id, events, options) => {
+    if (events.some(({ type }) => type === 'run:started')) {
+      isStarting = true
+      await cancelled
+    }
+    return append(id, events, options)
+  }
+  const [driver, other] = [instance(), instance()]
+  const runId = await driver.start({ code: 'await tools.s.write({ x: 1 })', timeoutMs: 20_000, asker, calls: ruled })
+  await expect.poll(() => isStarting).toBe(true)
+  const cancelling = other.cancel(runId, 'local')
+  await expect.poll(async () => (await store.events.read(`code-run:${runId}`)).at(-1)?.type).toBe('run:ended')
+  resolve()
+  await cancelling
+  await expect.poll(() => driver.report(runId, local)).toMatchObject({ status: 'ended' })
+  expect(sent).toEqual([])
+})
+
+it.each<[string, (runs: CodeRuns, other: CodeRuns, runId: string) => Promise<unknown>]>([
+  ['takes too long', async (runs, _other, runId) => runs.report(runId, local)],
+  ['is cancelled', (runs, _other, runId) => runs.cancel(runId, 'local')],
+  ['is cancelled by another instance', (_runs, other, runId) => other.cancel(runId, 'local')]
+])('names the calls with unknown outcome of a run that %s', async (how, end) => {
+  const [runs, other] = [instance(), instance()]
+  const timeoutMs = how === 'takes too long' ? 1000 : 20_000
+  const code = 'await tools.crm.done({ x: 1 }); await tools.crm.hang({ to: "ada" })'
+  const runId = await runs.start({ code, timeoutMs, asker, calls: ruled })
+  await expect.poll(() => sent).toEqual([1, 'hang'])
+  await end(runs, other, runId)
+  await expect.poll(() => runs.report(runId, local)).toMatchObject({ status: 'ended' })
+  const { error } = outcomeOfRun((await runs.report(runId, local)).state)
+  expect(error).toMatchObject({
+    message: expect.stringContaining('Outcome unknown, because the program ended: crm.hang({"to":"ada"}) on line 1.')
+  })
+})
+
+it('runs what was approved in time, although it is continued after its day', async () => {
+  const first = instance({ expireMs: 300 })
+  const runId = await waitingRun(first, 'await tools.s.write({ x: "in time" }); 5')
+  await first.close()
+  await approve()
+  await expect.poll(() => inbox.open()).toEqual([])
+  const { expiresAt } = (await store.keyValues.get('code-runs', runId)) as { expiresAt: number }
+  await expect.poll(() => Date.now()).toBeGreaterThan(expiresAt)
+  // The page lists the cards meanwhile.
+  await inbox.open()
+  const second = instance({ expireMs: 300 })
+  const report = await second.report(runId, local)
+  expect(report).toMatchObject({ status: 'ended', state: { end: { ok: true, value: 5 } } })
+  expect(sent).toEqual(['in time'])
+})
+
+it('does not end a run that another instance drives, although its day is over', async () => {
+  const hang = 'await tools.s.hang()'
+  const [driver, other] = [instance({ expireMs: 50 }), instance({ expireMs: 50 })]
+  const runId = await driver.start({ code: hang, timeoutMs: 20_000, asker, calls: ruled })
+  const { expiresAt } = (await store.keyValues.get('code-runs', runId)) as { expiresAt: number }
+  await expect.poll(() => Date.now()).toBeGreaterThan(expiresAt + 100)
+  expect(await other.report(runId, local, 10)).toMatchObject({ status: 'running' })
+})
+
+it('gives each approval its whole time', async () => {
+  const runs = instance({ expireMs: 1500 })
+  const code = 'await tools.s.write({ x: 1 }); await tools.s.write({ x: 2 })'
+  const runId = await waitingRun(runs, code)
+  const [first] = await inbox.open()
+  await expect.poll(() => Date.now()).toBeGreaterThan((first?.expiresAt ?? 0) - 700)
+  await approve()
+  await expect.poll(() => sent).toEqual([1])
+  await expect.poll(async () => (await inbox.open()).length).toBe(1)
+  const [second] = await inbox.open()
+  expect(second?.expiresAt).toBeGreaterThan((first?.expiresAt ?? 0) + 500)
+  const { expiresAt } = await runs.report(runId, local)
+  expect(expiresAt).toBeGreaterThanOrEqual(second?.expiresAt ?? Number.POSITIVE_INFINITY)
 })

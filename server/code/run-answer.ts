@@ -1,21 +1,47 @@
 /** The outcome of a run for a model, which pays for every character. */
 import { headOf, tailOf } from '../lib/cut-text.ts'
-import type { RunState } from './run-log.ts'
+import { describeCall, type RunState } from './run-log.ts'
 
 const MAX_VALUE_CHARS = 32_000
 const MAX_LOG_CHARS = 16_000
+const MAX_NAMED = 10
+const MAX_NAME_CHARS = 300
 
 /** The value of a program that ended well, or its error. */
-export function outcomeOfRun({ end }: Pick<RunState, 'end'>): Record<string, unknown> {
+export function outcomeOfRun({ end, calls }: Pick<RunState, 'end' | 'calls'>): Record<string, unknown> {
   if (!end) return { error: { code: 'internal', message: 'The program has no end.' } }
   if (!end.ok) {
     const line = 'line' in end && end.line ? { line: end.line } : {}
-    return { error: { code: end.code, message: end.message, ...line } }
+    return { error: { code: end.code, message: [end.message, ...leftBehind({ calls })].join('\n'), ...line } }
   }
   const text = JSON.stringify(end.value) ?? 'null'
   if (text.length <= MAX_VALUE_CHARS) return { value: end.value }
   const cut = `The value has ${text.length} characters; this is its beginning. Return less.`
   return { value: headOf(text, MAX_VALUE_CHARS), cut }
+}
+
+/**
+ * The calls that had no answer when the program ended. Of those that had left, nobody knows whether they took effect; whoever starts
+ * the program again must know them. Those that only read are not in the log.
+ */
+export function leftBehind({ calls }: Pick<RunState, 'calls'>): string[] {
+  const open = [...calls.values()].filter(({ call, done }) => call.kind === 'tool' && !done)
+  const unknown = open
+    .filter(({ starts }) => starts > 0)
+    .map(({ call }) => `${headOf(describeCall(call), MAX_NAME_CHARS)} on line ${call.line}`)
+  const notMade = open
+    .filter(({ starts, asked, decisions }) => starts === 0 && (asked !== undefined || decisions.length > 0))
+    .map(({ call: { server, tool } }) => `${server}.${tool}`)
+  return [
+    ...sentence('Outcome unknown, because the program ended', unknown),
+    ...sentence('Not made, because the program ended', notMade)
+  ]
+}
+
+function sentence(what: string, names: string[]): string[] {
+  if (names.length === 0) return []
+  const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : ''
+  return [`${what}: ${names.slice(0, MAX_NAMED).join(', ')}${more}.`]
 }
 
 /** The number of calls that a program has made, and the end of what it has printed. */

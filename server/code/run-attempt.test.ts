@@ -9,6 +9,7 @@ import { fakeEventLog } from './fake-event-log.ts'
 import { ApprovalPending, type CallOutcome, type ProgramCall, type ProgramCalls } from './program-call.ts'
 import { programCard } from './program-card.ts'
 import { localRealm } from './realms/local-realm.fixture.ts'
+import { outcomeOfRun } from './run-answer.ts'
 import { type AttemptEnd, RunAttempt } from './run-attempt.ts'
 import { programHash } from './run-departure.ts'
 import { RunLog, type RunState } from './run-log.ts'
@@ -64,7 +65,8 @@ class World {
   }
 
   attempt(log: RunLog, kill?: AbortSignal, openRealm = async () => localRealm(), lingerMs = 5): Promise<AttemptEnd> {
-    const options = { lingerMs, pollMs: 2, expiresAt: Date.now() + 60_000, logger: silentLogger }
+    const cardExpiresAt = () => Date.now() + 60_000
+    const options = { lingerMs, pollMs: 2, cardExpiresAt, logger: silentLogger }
     const silent = { onProgress: () => {}, onWaiting: () => {}, onReleased: () => {} }
     const { calls, inbox } = this
     return new RunAttempt({ log, openRealm, calls, inbox, ...options, ...silent }).run(
@@ -271,9 +273,9 @@ throw new Error('bad')`
     return { ok: true, value: null }
   })
   await world.attempt(log)
-  const { end } = (await RunLog.load(world.events, 'r')).state
-  expect(end).toMatchObject({
-    ok: false,
+  const { error } = outcomeOfRun((await RunLog.load(world.events, 'r')).state)
+  expect(error).toMatchObject({
+    code: 'code_failed',
     message: expect.stringContaining('Not made, because the program ended: mail.send.')
   })
   expect(await world.inbox.open()).toEqual([])

@@ -12,10 +12,11 @@ import { PausableTimer } from '../lib/waiting/pausable-timer.ts'
 import { StartGate } from '../lib/waiting/start-gate.ts'
 import { wireError } from '../lib/web/wire-error.ts'
 import type { ApprovalInbox } from '../policy/approval-inbox.ts'
+import { boundedOutcome } from './call-outcome.ts'
 import { ApprovalPending, type CallOutcome, LostRun, type ProgramCall, type ProgramCalls } from './program-call.ts'
 import { programCard } from './program-card.ts'
 import { CodeChannel, type ProgramEnd, type RealmProcess } from './realms/code-channel.ts'
-import { departed, notReplayable, withAbandoned } from './run-departure.ts'
+import { departed, notReplayable } from './run-departure.ts'
 import { isSameCall, type RunEvent, type RunLog } from './run-log.ts'
 
 export interface AttemptOptions {
@@ -27,8 +28,8 @@ export interface AttemptOptions {
   lingerMs: number
   /** How often the inbox is asked. */
   pollMs: number
-  /** When the cards of this run expire. */
-  expiresAt: number
+  /** When a card that is posted now expires. */
+  cardExpiresAt(): number
   logger: Logger
   onProgress(text: string): void
   /** A line that was not printed before. */
@@ -64,6 +65,8 @@ export class RunAttempt {
   /** The time of the program. Waiting for a sandbox or a person does not count. */
   readonly #clock: PausableTimer
   #isPolling = false
+  #isEnding = false
+  /** Counts all results of the run, also those of earlier attempts. */
   #resultChars = 0
 
   constructor(options: AttemptOptions) {
@@ -160,30 +163,18 @@ export class RunAttempt {
       signal,
       interruptions: starts,
       beforeSending: () => this.#append([{ type: 'run:started', data: { call } }], [`started:${call.n}:${starts}`]),
-      record: (outcome: CallOutcome) => this.#record(call, this.#bounded(outcome)),
+      record: (outcome: CallOutcome) => this.#record(call, boundedOutcome(outcome, this.#resultChars)),
       decided: (hash: string) => this.#log.state.calls.get(call.n)?.decisions.findLast((each) => each.hash === hash)
     }
     try {
       const outcome = await this.#gate.run(() => this.#options.calls.run(call, hooks))
-      return this.#log.state.calls.get(call.n)?.done?.outcome ?? this.#bounded(outcome)
+      return this.#log.state.calls.get(call.n)?.done?.outcome ?? boundedOutcome(outcome, this.#resultChars)
     } catch (error) {
       // A call that we broke off is not over: the next attempt must not take it for failed.
       if (error instanceof ApprovalPending || error instanceof LostRun || signal.aborted) throw error
       const { code, message } = wireError(error, this.#options.logger)
       return { ok: false, code, message }
     }
-  }
-
-  #bounded(outcome: CallOutcome): CallOutcome {
-    if (!outcome.ok) return outcome
-    const chars = JSON.stringify(outcome.value)?.length ?? 0
-    this.#resultChars += chars
-    const isTooLong = chars > CODE_LIMITS.resultChars
-    if (!isTooLong && this.#resultChars <= CODE_LIMITS.allResultsChars) return outcome
-    const [what, limit] = isTooLong
-      ? [`The result has ${chars} characters`, CODE_LIMITS.resultChars]
-      : ['The results of this run are too long', CODE_LIMITS.allResultsChars]
-    return { ok: false, code: 'code_too_much', message: `${what}; the limit is ${limit}. Ask the tool for less.` }
   }
 
   /** The program gets results in the order of the log. */
@@ -202,12 +193,13 @@ export class RunAttempt {
     if (done === undefined) return
     const { outcome, at } = done
     const answer = outcome.ok ? { ok: true as const, value: JSON.stringify(outcome.value) ?? 'null' } : outcome
+    if (answer.ok) this.#resultChars += answer.value.length
     this.#channel?.answer(n, at, answer)
   }
 
   async #ask(call: ProgramCall, { card }: ApprovalPending): Promise<void> {
-    const { inbox, expiresAt } = this.#options
-    const full = programCard(this.#log, call, card, expiresAt)
+    const { inbox, cardExpiresAt } = this.#options
+    const full = programCard(this.#log, call, card, cardExpiresAt())
     const place = await inbox.post(full).catch((error: unknown) => {
       if (isAppError(error)) return error
       throw error
@@ -287,9 +279,12 @@ export class RunAttempt {
     }
   }
 
-  /** Stores what the program has printed together with the next event. */
+  /**
+   * Stores what the program has printed together with the next event. Throws if the run has ended, here or elsewhere, or if another
+   * instance drives it: then no call may leave.
+   */
   async #append(events: RunEvent[], keys: string[]): Promise<void> {
-    if (this.#stop.signal.aborted) throw new LostRun()
+    if (this.#stop.signal.aborted || this.#isEnding) throw new LostRun()
     const lines = this.#lines.splice(0)
     this.#replayedLines += lines.length
     const output: RunEvent[] = lines.length > 0 ? [{ type: 'run:output', data: { lines } }] : []
@@ -298,12 +293,12 @@ export class RunAttempt {
     } catch (error) {
       throw isAppError(error, 'event_exists') ? new LostRun() : error
     }
+    if (this.#log.state.end || !this.#log.isAlone || this.#isEnding) throw new LostRun()
   }
 
   async #ended(end: ProgramEnd): Promise<void> {
     // A program may end without waiting for its calls. What has left is still recorded.
     const isLost = !end.ok && end.code === 'code_realm_ended'
-    const told = withAbandoned(end, this.#log.state, this.#open)
     for (const [n, state] of this.#open) if (state !== 'running') this.#open.delete(n)
     while (!this.#stop.signal.aborted && [...this.#open.values()].includes('running')) {
       await Promise.race([...this.#running, this.#over.promise])
@@ -311,7 +306,7 @@ export class RunAttempt {
     if (isLost) return this.#finish('realm_lost')
     const made = this.#channel?.calls ?? 0
     const missing = [...this.#log.state.calls.values()].find(({ call }) => call.n > made)
-    await this.#endRun(missing ? departed(missing.call, undefined) : told)
+    await this.#endRun(missing ? departed(missing.call, undefined) : end)
   }
 
   #timeout(timeoutMs: number): void {
@@ -320,7 +315,8 @@ export class RunAttempt {
   }
 
   async #endRun(end: ProgramEnd): Promise<void> {
-    if (this.#stop.signal.aborted) return
+    if (this.#stop.signal.aborted || this.#isEnding) return
+    this.#isEnding = true
     this.#channel?.close()
     try {
       const isOurs = await this.#log.end(end, this.#lines.splice(0))
@@ -333,8 +329,9 @@ export class RunAttempt {
   }
 
   #broken(error: unknown): void {
-    if (error instanceof LostRun) this.#finish('lost')
-    else if (!this.#stop.signal.aborted) {
+    if (error instanceof LostRun) {
+      if (!this.#isEnding) this.#finish('lost')
+    } else if (!this.#stop.signal.aborted) {
       this.#over.reject(error)
       this.#stop.abort()
     }

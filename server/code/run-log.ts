@@ -114,11 +114,20 @@ export class RunLog {
   readonly state: RunState
   readonly #events: EventLog
   #last: Promise<unknown> = Promise.resolve()
+  /** The number of the last event in the state. */
+  #seq: number
+  #isAlone = true
 
-  private constructor(events: EventLog, runId: string, state: RunState) {
+  private constructor(events: EventLog, runId: string, state: RunState, seq = 0) {
     this.#events = events
     this.runId = runId
     this.state = state
+    this.#seq = seq
+  }
+
+  /** False once somebody else has added events: another instance drives this run, or has ended it. */
+  get isAlone(): boolean {
+    return this.#isAlone
   }
 
   static async create(events: EventLog, runId: string, program: Program): Promise<RunLog> {
@@ -130,14 +139,15 @@ export class RunLog {
   /** Throws `unknown_run` if there is no such log. */
   static async load(events: EventLog, runId: string): Promise<RunLog> {
     const state = emptyRun()
-    for (let after = 0; ; ) {
-      const page = await events.read(PREFIX + runId, { after })
+    let seq = 0
+    for (;;) {
+      const page = await events.read(PREFIX + runId, { after: seq })
       if (page.length === 0) break
       for (const event of page) applyEvent(state, asRunEvent(event))
-      after = page.at(-1)?.seq ?? after
+      seq = page.at(-1)?.seq ?? seq
     }
     if (state.program === undefined) throw unknownRun(runId)
-    return new RunLog(events, runId, state)
+    return new RunLog(events, runId, state, seq)
   }
 
   /** Stores the events, then adds them to the state. Throws conflict `event_exists` if somebody else has stored one of the keys. */
@@ -147,11 +157,28 @@ export class RunLog {
         const key = keys[at]
         return { type, data: { ...data }, ...(key === undefined ? {} : { key }) }
       })
-      for (const event of await this.#events.append(PREFIX + this.runId, keyed))
-        applyEvent(this.state, asRunEvent(event))
+      const added = await this.#events.append(PREFIX + this.runId, keyed)
+      await this.#catchUp(added[0]?.seq ?? 0)
+      this.#apply(added)
     })
     this.#last = stored.catch(() => {})
     return stored
+  }
+
+  /** Adds the events of others that were stored before this one. */
+  async #catchUp(before: number): Promise<void> {
+    while (this.#seq + 1 < before) {
+      this.#isAlone = false
+      const limit = before - 1 - this.#seq
+      const page = await this.#events.read(PREFIX + this.runId, { after: this.#seq, limit })
+      if (page.length === 0) return
+      this.#apply(page)
+    }
+  }
+
+  #apply(events: StoredEvent[]): void {
+    for (const event of events) applyEvent(this.state, asRunEvent(event))
+    this.#seq = events.at(-1)?.seq ?? this.#seq
   }
 
   /** Returns false if the run has already ended. The first end counts. */

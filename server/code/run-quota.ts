@@ -7,8 +7,11 @@ import { AppError } from '../lib/errors.ts'
 import type { EventLog, NewEvent } from '../storage/event-log.ts'
 import type { RunEntry, RunIndex } from './run-index.ts'
 import { RunLog } from './run-log.ts'
+import { LATE_MS } from './run-times.ts'
 
 const MB = 1024 * 1024
+/** The most runs that one owner can have open. */
+const MAX_RUNS = 20
 /** The part of the limits for conversations that programs get. A run of its own may be as large as a conversation. */
 const PART = 4
 /** A run is measured again after it has stored this much. */
@@ -38,8 +41,12 @@ export class RunQuota {
     this.#limits = { run: run * MB, owner: (owner * MB) / PART, all: (all * MB) / PART }
   }
 
-  /** Throws if this owner may not begin another run. Removes ended runs of the owner, oldest first, if that makes room. */
-  async checkStart(owner: string): Promise<void> {
+  /**
+   * Throws if this owner may not begin another run. Removes runs that ended `keepMs` ago, and ended runs of the owner, oldest first,
+   * if that makes room.
+   */
+  async checkStart(owner: string, keepMs: number): Promise<void> {
+    await this.#sweep(owner, keepMs)
     const ended = (await this.#index.list())
       .filter(({ entry }) => entry.owner === owner && entry.status === 'ended')
       .sort((a, b) => a.entry.endedAt - b.entry.endedAt)
@@ -51,6 +58,21 @@ export class RunQuota {
       await RunLog.remove(this.#events, oldest.runId)
       await this.#index.remove(oldest.runId)
     }
+  }
+
+  async #sweep(owner: string, keepMs: number): Promise<void> {
+    const now = Date.now()
+    let open = 0
+    for (const { runId, entry } of await this.#index.list()) {
+      const isPast = entry.status === 'ended' ? entry.endedAt + keepMs <= now : entry.expiresAt + LATE_MS <= now
+      if (isPast) {
+        await RunLog.remove(this.#events, runId)
+        await this.#index.remove(runId)
+      } else if (entry.owner === owner && entry.status !== 'ended' && entry.expiresAt > now) open++
+    }
+    if (open < MAX_RUNS) return
+    const message = `You already have ${open} runs that have not ended. Poll or cancel them first.`
+    throw new AppError('unavailable', 'too_many_runs', message)
   }
 
   /** The log for one run, which refuses what is above the limits. */

@@ -4,7 +4,7 @@ export interface RunTimes {
   /** How long the realm is kept while the program waits only for a person. */
   lingerMs: number
   pollMs: number
-  /** After this time without a decision or a poll, a run is given up. */
+  /** A run that waits is given up if nobody decides within this time after its last question. */
   expireMs: number
   /** How long an ended run can be read. */
   keepMs: number
@@ -15,7 +15,9 @@ export interface RunTimes {
   watchMs: number
 }
 
-export const DAY_MS = 86_400_000
+const DAY_MS = 86_400_000
+/** A run that was decided about in time is continued this much later, in case no process could do it before. */
+export const LATE_MS = 7 * DAY_MS
 export const DEFAULT_TIMES: RunTimes = {
   answerMs: 45_000,
   lingerMs: 10_000,

@@ -30,6 +30,8 @@ const POLL_MS = 250
 const BEAT_MS = 5000
 /** Outcomes are kept for a while, so that a late answer gets a proper error. */
 const KEEP_MS = 10 * 60_000
+/** The answer to the card of a program is kept this long after the card has expired: no process may be there to read it. */
+const KEEP_ANSWER_MS = 7 * 86_400_000
 const GAVE_UP = 'The call was cancelled before anyone answered. The tool was not run.'
 const STOPPED = 'The server shut down before anyone answered. The tool was not run; try again in a moment.'
 const MAX_CARDS = 100
@@ -149,8 +151,9 @@ export class ApprovalInbox {
     const cards: ApprovalCard[] = []
     for (const { key, value } of await this.#keyValues.list(CARDS)) {
       const card = readCard(value)
-      if (!card) await this.#keyValues.remove(CARDS, key)
-      else if (!(await this.#outcome(key))) cards.push(card)
+      const outcome = await this.#outcome(key)
+      if (card && !outcome) cards.push(card)
+      else if (!card && !(outcome && isAnswerKept(value, outcome))) await this.#keyValues.remove(CARDS, key)
     }
     await this.#sweep()
     return cards.sort((a, b) => a.createdAt - b.createdAt)
@@ -224,6 +227,12 @@ function readCard(value: unknown): ApprovalCard | undefined {
   const card = value.card as unknown
   const now = Date.now()
   return isCard(card) && Number(value.aliveUntil) > now && card.expiresAt > now ? card : undefined
+}
+
+/** Whether the run of this card may still read its answer. */
+function isAnswerKept(value: unknown, outcome: Outcome): boolean {
+  if (!isRecord(value) || !isRecord(value.card) || outcome.withdrawn === true) return false
+  return value.card.code !== undefined && Number(value.card.expiresAt) + KEEP_ANSWER_MS > Date.now()
 }
 
 /** Checks the value: another version of this program may have written it. */

@@ -54,9 +54,10 @@ export function notRun(callId: string, why: unknown): NewEvent {
   return resultOf(callId, { isError: true, content })
 }
 
-/** A program that had not ended when its turn did. */
-export function programStopped(callId: string): NewEvent {
-  const content = [{ type: 'text', text: 'The turn was stopped while this program ran or waited.' }]
+/** A program that had not ended when its turn did. `left` says which of its calls had no answer. */
+export function programStopped(callId: string, left: string[] = []): NewEvent {
+  const text = ['The turn was stopped while this program ran or waited.', ...left].join('\n')
+  const content = [{ type: 'text', text }]
   return resultOf(callId, { isError: true, content, interruptedBy: 'person' })
 }
 

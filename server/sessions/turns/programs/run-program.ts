@@ -7,6 +7,7 @@ import { callsOfProgram } from '../../../../contract/programs.ts'
 import { type CallEntry, callOf } from '../../../../contract/transcript.ts'
 import { driveRun } from '../../../code/drive-run.ts'
 import { newProgram } from '../../../code/new-program.ts'
+import { leftBehind } from '../../../code/run-answer.ts'
 import type { AttemptOptions } from '../../../code/run-attempt.ts'
 import { mayPass } from '../../../code/run-failures.ts'
 import { chatRunId, RunLog, type RunState } from '../../../code/run-log.ts'
@@ -47,7 +48,8 @@ export async function runProgram(place: ProgramInput, input: RunInput): Promise<
     // No engine, for example. What the program has done must not be lost: the turn tries again until the person stops it.
     if (!signal.aborted && log && log.state.calls.size > 0 && isAppError(error) && mayPass(error)) throw paused(error)
     const content = [{ type: 'text', text: messageOf(error) }]
-    await append([signal.aborted ? programStopped(callId) : resultOf(callId, { isError: true, content })])
+    const left = log ? leftBehind(log.state) : []
+    await append([signal.aborted ? programStopped(callId, left) : resultOf(callId, { isError: true, content })])
   }
   await forgetProgram(deps, sessionId)
 }
@@ -116,7 +118,7 @@ async function drive(place: ProgramPlace, { signal, onOutput }: RunInput): Promi
   const calls = new ChatCalls(place)
   const print = (text: string) => onOutput({ stream: 'stdout', text: `${text}\n` })
   const options: AttemptOptions = {
-    ...{ log, calls, logger, ...programs, expiresAt: NEVER, onProgress: print, onPrinted: print },
+    ...{ log, calls, logger, ...programs, cardExpiresAt: () => NEVER, onProgress: print, onPrinted: print },
     openRealm: (stop) => programs.openRealm(sessionId, { signal: stop, onQueued: print }),
     inbox: {
       post: async () => ({ key: '', value: null }),
