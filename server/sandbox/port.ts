@@ -137,8 +137,11 @@ export interface SandboxEngine {
   remove(containerId: string): Promise<boolean>
   /** Lists the containers of a deployment, in any state. */
   list(deployment: string): Promise<ContainerSummary[]>
-  /** Removes what earlier processes left behind that no deployment lists. Missing if nothing of that kind can be left. */
-  sweep?(): Promise<void>
+  /**
+   * Removes what earlier processes left behind that no deployment lists, and prepares what this deployment shares. Missing if there is
+   * nothing of that kind.
+   */
+  sweep?(deployment: string): Promise<void>
   /** Throws `limits_not_enforced` if the container sees other limits than those requested. */
   verifyLimits(connection: WorkspaceConnection): Promise<LimitsResult>
   /** The beginning of a shutdown: gives up what has not started yet, and starts nothing more. Missing if all starts are short. */

@@ -1,11 +1,13 @@
 /** Pods without containers: what counts here is what the API server says. */
 import { afterEach, describe, expect, it } from 'vitest'
+import { serveFakeWorkspace } from '../../../tests/fixtures/kubernetes/fake-server.ts'
 import {
+  LIMITS,
   NAMESPACE,
   startTestCluster,
   type TestCluster
 } from '../../../tests/fixtures/kubernetes/kubernetes-sandboxes.ts'
-import type { Stored } from '../../../tests/fixtures/kubernetes/objects.ts'
+import { ApiFailure, type Stored } from '../../../tests/fixtures/kubernetes/objects.ts'
 import type { StandInOptions } from '../../../tests/fixtures/kubernetes/stand-in-cluster.ts'
 import { LABEL, podOf, STATE } from './pod-spec.ts'
 
@@ -71,6 +73,49 @@ describe('spare pods', () => {
     expect(await engine.list(test.owner.deployment)).toContainEqual(
       expect.objectContaining({ id: second, instance: 'other' })
     )
+  })
+
+  it('are made by the janitor too: before the first session, and again when they have ended', async () => {
+    await start()
+    const engine = test.engine({ spares: 7 })
+    const live = () =>
+      test.cluster.pods(NAMESPACE).filter(({ status }) => (status as { phase: string }).phase === 'Running')
+    await engine.sweep(test.owner.deployment)
+    await expect.poll(live).toHaveLength(7)
+    for (const pod of live()) test.cluster.setStatus(pod, { phase: 'Succeeded' })
+    await engine.sweep(test.owner.deployment)
+    await expect.poll(live).toHaveLength(7)
+    await expect.poll(() => test.cluster.pods(NAMESPACE)).toHaveLength(7)
+  })
+
+  it('that this server may not change are an error, after one try', async () => {
+    const rules = [{ apiGroups: [''], resources: ['pods'], verbs: ['list', 'create', 'get', 'watch'] }]
+    await start({ rules })
+    addSpares(20)
+    let patches = 0
+    const engine = test.engine({ spares: 1 })
+    const patch = engine.api.patchPod.bind(engine.api)
+    engine.api.patchPod = (...args) => {
+      patches += 1
+      return patch(...args)
+    }
+    await expect(engine.create(test.owner)).rejects.toMatchObject({ code: 'engine_forbidden' })
+    expect(patches).toBe(1)
+  })
+
+  it('are looked for with one list, however many sessions ask at once', async () => {
+    await start()
+    addSpares(150)
+    const engine = test.engine({ spares: 1 })
+    let pages = 0
+    test.cluster.fault = (call) => {
+      if (call === 'list pods') pages += 1
+      return undefined
+    }
+    const ids = await Promise.all(Array.from({ length: 60 }, () => engine.create(test.owner)))
+    expect(ids.filter((id) => id.startsWith('spare-'))).toHaveLength(60)
+    // One to take them, and those of the filling.
+    expect(pages).toBeLessThan(6)
   })
 
   it('of another image or other limits are not taken', async () => {
@@ -175,10 +220,40 @@ it('removes what nobody else will: ended pods and pods that have waited for hour
       object.status = { phase: 'Pending' }
     })
   }
-  await engine.sweep()
+  await engine.sweep(test.owner.deployment)
   const names = () => test.cluster.pods(NAMESPACE).map(({ metadata }) => metadata.name)
   const stay = [fresh, recent, running].map((pod) => pod?.metadata.name)
   await expect.poll(names).toEqual([...stay, used.split('@')[0]])
+})
+
+describe('a busy API server', () => {
+  it('is asked again when it says so (429), and nothing is made twice', async () => {
+    await start({ exec: serveFakeWorkspace })
+    const busy = new ApiFailure(429, 'TooManyRequests', 'the server has received too many requests')
+    const refused = new Map<string, number>()
+    test.cluster.fault = (call) => {
+      const times = refused.get(call) ?? 0
+      refused.set(call, times + 1)
+      return times < 2 ? busy : undefined
+    }
+    const engine = test.engine({ spares: 1 })
+    const id = await engine.create(test.owner)
+    await engine.connect(id, 1)
+    expect(await engine.list(test.owner.deployment)).toHaveLength(1)
+    await engine.remove(id)
+  })
+
+  it('that counts two pods at once against a quota does not use up the names', async () => {
+    await start({ exec: serveFakeWorkspace })
+    const message = 'Operation cannot be fulfilled on resourcequotas "sandboxes": the object has been modified'
+    let conflicts = 0
+    test.cluster.fault = (call) =>
+      call === 'create pods' && conflicts++ < 3 ? new ApiFailure(409, 'Conflict', message) : undefined
+    const uids = { first: 20_000, last: 20_000 }
+    const id = await test.engine({ limits: { ...LIMITS, uids } }).create(test.owner)
+    expect(id).toMatch(/^mcp-sandbox-20000@/)
+    expect(conflicts).toBe(4)
+  })
 })
 
 describe('a cluster without room', () => {

@@ -19,6 +19,8 @@ import { readBack } from './read-back.ts'
 
 const MAX_TRIES = 256
 const CONFLICT = 409
+const QUOTA_TRIES = 8
+const QUOTA_CONFLICT = { firstMs: 50, maxMs: 1000 }
 const LOOK_AGAIN = { firstMs: 100, maxMs: 3000 }
 
 export interface CreatePodOptions {
@@ -77,14 +79,30 @@ async function tryCreate(
   const claim = randomUUID()
   const asked = podOf({ name, uid, limits, options: pods, idleSeconds, labels: { ...labels, [LABEL.claim]: claim } })
   try {
-    return { asked, created: await api.createPod(asked) }
+    return { asked, created: await counted(options, asked) }
   } catch (error) {
-    if (statusOf(error) === CONFLICT) return null
+    if (statusOf(error) === CONFLICT && !isQuotaConflict(error)) return null
     if (wasRefused(error)) throw error
     const found = await readBack(api, name, claim)
     if (found) return { asked, created: found }
     throw error
   }
+}
+
+/** Pods that are counted against the quota at the same moment get in each other's way. The name is free all the same. */
+async function counted({ api, signal }: CreatePodOptions, asked: V1Pod): Promise<V1Pod> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await api.createPod(asked)
+    } catch (error) {
+      if (!isQuotaConflict(error) || attempt === QUOTA_TRIES) throw error
+      await delay(backoffMs(attempt, QUOTA_CONFLICT), undefined, { signal })
+    }
+  }
+}
+
+function isQuotaConflict(error: unknown): boolean {
+  return isAppError(error) && error.details.status === CONFLICT && error.details.reason === 'Conflict'
 }
 
 async function remove({ api, logger }: CreatePodOptions, { metadata }: V1Pod): Promise<void> {

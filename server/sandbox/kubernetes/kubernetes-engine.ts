@@ -152,8 +152,10 @@ export class KubernetesEngine implements SandboxEngine {
     }))
   }
 
-  sweep(): Promise<void> {
-    return removeLeftovers(this.api)
+  async sweep(deployment: string): Promise<void> {
+    // Spare pods end when nobody takes them, so they must be made again also while nobody asks.
+    this.#spares.fill(deployment)
+    await removeLeftovers(this.api)
   }
 
   async verifyLimits(connection: WorkspaceConnection): Promise<LimitsResult> {

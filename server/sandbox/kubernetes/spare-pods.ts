@@ -5,8 +5,9 @@
 import { randomUUID } from 'node:crypto'
 import type { V1Pod } from '@kubernetes/client-node'
 import { messageOf } from '../../lib/errors.ts'
+import { SingleFlight } from '../../lib/waiting/single-flight.ts'
 import type { SandboxOwner } from '../port.ts'
-import { wasRefused } from './api/api-error.ts'
+import { statusOf, wasRefused } from './api/api-error.ts'
 import type { PatchStep } from './api/cluster-api.ts'
 import { type CreatePodOptions, startPod } from './create-pod.ts'
 import { APP, LABEL, STATE, specHash } from './pod-spec.ts'
@@ -14,12 +15,20 @@ import { isLive, isRunning } from './pod-state.ts'
 import { readBack } from './read-back.ts'
 
 const ROUNDS = 10
+/** A list this old names pods that others have taken meanwhile. */
+const KNOWN_MS = 1000
+const MAX_KNOWN = 100
+const START_AT_ONCE = 5
+/** Another instance has changed or removed the pod. */
+const LOST_RACE = new Set<number | undefined>([404, 409, 422])
 
 export class SparePods {
   readonly #options: CreatePodOptions
   readonly #size: number
   readonly #spec: string
   #filling: Promise<void> | undefined
+  #known: { pods: V1Pod[]; at: number } = { pods: [], at: 0 }
+  readonly #looking = new SingleFlight<boolean>()
 
   constructor(options: CreatePodOptions, size: number) {
     this.#options = options
@@ -31,9 +40,9 @@ export class SparePods {
   async take(owner: SandboxOwner): Promise<V1Pod | undefined> {
     if (this.#size === 0) return undefined
     for (let round = 0; round < ROUNDS; round++) {
-      const spare = (await this.#list(owner.deployment)).filter((pod) => isRunning(pod))
-      if (spare.length === 0) return undefined
-      for (const pod of shuffled(spare)) {
+      // Those who look at the same moment share one list, and none tries a pod that another one here has tried.
+      if (this.#isStale && !(await this.#looking.run(() => this.#look(owner.deployment)))) return undefined
+      for (let pod = this.#known.pods.pop(); pod; pod = this.#known.pods.pop()) {
         const taken = await this.#claim(pod, owner.instance)
         if (taken) return taken
       }
@@ -41,7 +50,21 @@ export class SparePods {
     return undefined
   }
 
-  /** Creates missing ones in the background, one after another. Instances that do this at the same time may create one too many each. */
+  get #isStale(): boolean {
+    const { pods, at } = this.#known
+    return pods.length === 0 || performance.now() - at > KNOWN_MS
+  }
+
+  /** Returns false if there is none. */
+  async #look(deployment: string): Promise<boolean> {
+    const at = performance.now()
+    const found = await this.#options.api.listPods(this.#selector(deployment), 'status.phase=Running', MAX_KNOWN)
+    const pods = shuffled(found.filter(isRunning))
+    this.#known = { pods, at }
+    return pods.length > 0
+  }
+
+  /** Creates missing ones in the background. Instances that do this at the same time may create one too many each. */
   fill(deployment: string): void {
     if (this.#size === 0 || this.#options.signal.aborted) return
     this.#filling ??= this.#fill(deployment)
@@ -59,25 +82,30 @@ export class SparePods {
     await this.#filling
   }
 
-  #list(deployment: string): Promise<V1Pod[]> {
+  #selector(deployment: string): string {
     const labels = [
       [LABEL.app, APP],
       [LABEL.deployment, deployment],
       [LABEL.state, STATE.spare],
       [LABEL.spec, this.#spec]
     ]
-    return this.#options.api.listPods(labels.map(([name, value]) => `${name}=${value}`).join(','))
+    return labels.map(([name, value]) => `${name}=${value}`).join(',')
   }
 
   async #fill(deployment: string): Promise<void> {
-    const { api } = this.#options
-    while (!this.#options.signal.aborted) {
-      const all = await this.#list(deployment)
+    const { api, signal } = this.#options
+    const labels = { [LABEL.deployment]: deployment, [LABEL.state]: STATE.spare }
+    while (!signal.aborted) {
+      const all = await api.listPods(this.#selector(deployment))
       // A pod that nobody took ends by itself after half an hour.
       const ended = all.filter((pod) => isLive(pod) && ['Succeeded', 'Failed'].includes(pod.status?.phase ?? ''))
       await Promise.allSettled(ended.map(({ metadata }) => api.deletePod(metadata?.name ?? '', metadata?.uid ?? '')))
-      if (all.filter(isLive).length - ended.length >= this.#size) return
-      await startPod(this.#options, { [LABEL.deployment]: deployment, [LABEL.state]: STATE.spare })
+      const missing = this.#size - (all.filter(isLive).length - ended.length)
+      if (missing <= 0) return
+      const starts = Array.from({ length: Math.min(missing, START_AT_ONCE) }, () => startPod(this.#options, labels))
+      const failed = (await Promise.allSettled(starts)).find(({ status }) => status === 'rejected')
+      // The next round of the janitor tries again.
+      if (failed?.status === 'rejected') throw failed.reason
     }
   }
 
@@ -96,7 +124,9 @@ export class SparePods {
     try {
       return await api.patchPod(name, steps)
     } catch (error) {
-      return wasRefused(error) ? undefined : readBack(api, name, claim)
+      if (LOST_RACE.has(statusOf(error))) return undefined
+      if (wasRefused(error)) throw error
+      return readBack(api, name, claim)
     }
   }
 }

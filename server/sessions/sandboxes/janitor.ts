@@ -89,7 +89,7 @@ export class Janitor {
     for (const [what, job] of [
       ['recycle idle sandboxes', () => this.#reap()],
       ['remove orphans', () => this.#removeOrphans()],
-      ['remove what earlier processes left', async () => this.#options.deps.engine.sweep?.()],
+      ['remove what earlier processes left', async () => this.#options.deps.engine.sweep?.(this.#options.deployment())],
       ['remove expired sessions', () => this.#expire()]
     ] as const) {
       try {

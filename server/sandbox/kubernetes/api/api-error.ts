@@ -3,6 +3,7 @@ import { AppError, type ErrorKind, isAppError } from '../../../lib/errors.ts'
 import { isRecord } from '../../../lib/is-record.ts'
 
 const MAX_TEXT_CHARS = 500
+const MAX_RETRY_AFTER_MS = 10_000
 
 /** An answer of the API server that refuses a request. */
 export class ApiRefusal extends Error {
@@ -83,7 +84,7 @@ export function translateApiError(error: unknown, context: Omit<ErrorContext, 't
   const status = statusOf(error)
   if (status === undefined) return notAnswered(text, context)
   const rule = RULES.find(({ when }) => when.test(text))
-  const details = { status }
+  const details = { status, reason: reasonOf(error) }
   const said = { ...context, text: text.replace(/^\d{3} /, '') }
   if (rule) {
     const where = rule.where && { where: rule.where(said) }
@@ -131,10 +132,22 @@ export function statusOf(error: unknown): number | undefined {
   return undefined
 }
 
+/** How long a busy API server wants us to wait; undefined if it does not say. */
+export function retryAfterMs(error: unknown): number | undefined {
+  const header = error instanceof ApiException ? Number(error.headers['retry-after']) : Number.NaN
+  return header >= 0 ? Math.min(header * 1000, MAX_RETRY_AFTER_MS) : undefined
+}
+
 /** Whether the request was certainly not carried out. An answer of 500 or more may come from a timeout half-way. */
 export function wasRefused(error: unknown): boolean {
   const status = statusOf(error)
   return status !== undefined && status < 500
+}
+
+/** Why, in one word, as the API server names it. */
+function reasonOf(error: unknown): string | undefined {
+  const value = error instanceof ApiException ? parsed(error.body) : undefined
+  return isRecord(value) && typeof value.reason === 'string' ? value.reason : undefined
 }
 
 function describe(error: unknown): string {
@@ -154,13 +167,16 @@ function causes(error: unknown, depth = 0): string[] {
 
 /** The message of the `Status` object in an answer. */
 export function statusMessage(body: unknown): string {
-  let value = body
-  if (typeof body === 'string') {
-    try {
-      value = JSON.parse(body)
-    } catch {
-      return body.slice(0, MAX_TEXT_CHARS)
-    }
-  }
+  const value = parsed(body)
+  if (typeof value === 'string') return value.slice(0, MAX_TEXT_CHARS)
   return isRecord(value) && typeof value.message === 'string' ? value.message : 'no reason given'
+}
+
+function parsed(body: unknown): unknown {
+  if (typeof body !== 'string') return body
+  try {
+    return JSON.parse(body)
+  } catch {
+    return body
+  }
 }

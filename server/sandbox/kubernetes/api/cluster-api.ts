@@ -2,6 +2,7 @@
  * The calls to the Kubernetes API that sandboxes need, in one namespace. Every call has a deadline and throws AppError. The Role in
  * deploy/kubernetes allows these calls and no others.
  */
+import { setTimeout as delay } from 'node:timers/promises'
 import {
   AuthorizationV1Api,
   type ConfigurationOptions,
@@ -24,8 +25,9 @@ import {
   VersionApi,
   Watch
 } from '@kubernetes/client-node'
+import { backoffMs } from '../../../lib/waiting/backoff.ts'
 import { withDeadline } from '../../../lib/waiting/deadline.ts'
-import { isNodeSilent, podUnreachable, translateApiError } from './api-error.ts'
+import { isNodeSilent, podUnreachable, retryAfterMs, statusOf, translateApiError } from './api-error.ts'
 import type { ExecStream } from './exec-stream.ts'
 import { openExec } from './open-exec.ts'
 
@@ -34,6 +36,8 @@ export const CONTAINER = 'sandbox'
 const QUICK_MS = 10_000
 const EXEC_MS = 30_000
 const PAGE = 500
+const TOO_MANY = 429
+const BUSY = { firstMs: 250, maxMs: 3000 }
 const WATCH_SECONDS = 300
 
 export interface Right {
@@ -102,17 +106,18 @@ export class ClusterApi {
     await this.#call('delete a pod', (options) => this.#core.deleteNamespacedPod({ name, namespace, body }, options))
   }
 
-  async listPods(labelSelector: string, fieldSelector?: string): Promise<V1Pod[]> {
+  /** With `max`, some of them at most. */
+  async listPods(labelSelector: string, fieldSelector?: string, max = Number.POSITIVE_INFINITY): Promise<V1Pod[]> {
     const { namespace } = this
     const pods: V1Pod[] = []
     for (let from: string | undefined; ; ) {
       const which = { namespace, labelSelector, ...(fieldSelector ? { fieldSelector } : {}) }
-      const page = { ...which, limit: PAGE, ...(from ? { _continue: from } : {}) }
+      const page = { ...which, limit: Math.min(PAGE, max), ...(from ? { _continue: from } : {}) }
       const work: Work<V1PodList> = (options) => this.#core.listNamespacedPod(page, options)
       const { items, metadata } = await this.#call('list pods', work)
       pods.push(...items)
       from = metadata?._continue || undefined
-      if (from === undefined) return pods
+      if (from === undefined || pods.length >= max) return pods
     }
   }
 
@@ -129,9 +134,11 @@ export class ClusterApi {
     const to = 'start a server in a pod'
     const { address, namespace } = this
     return withDeadline({ what: `the Kubernetes API to ${to}`, ms: EXEC_MS, code: 'engine_timeout' }, (signal) =>
-      openExec(this.#config, { namespace, pod, container: CONTAINER, command }, signal).catch((error) => {
-        throw isNodeSilent(error) ? podUnreachable(error) : translateApiError(error, { address, namespace, to })
-      })
+      unlessBusy(() => openExec(this.#config, { namespace, pod, container: CONTAINER, command }, signal), signal).catch(
+        (error) => {
+          throw isNodeSilent(error) ? podUnreachable(error) : translateApiError(error, { address, namespace, to })
+        }
+      )
     )
   }
 
@@ -180,11 +187,23 @@ export class ClusterApi {
     const deadline = { what: `the Kubernetes API to ${to}`, ms: QUICK_MS, code: 'engine_timeout' }
     return withDeadline(deadline, async (signal) => {
       try {
-        return await work(withSignal(signal, contentType))
+        return await unlessBusy(() => work(withSignal(signal, contentType)), signal)
       } catch (error) {
         throw translateApiError(error, { address, namespace, to })
       }
     })
+  }
+}
+
+/** An API server that is busy carries out nothing, and says when to ask again. */
+async function unlessBusy<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work()
+    } catch (error) {
+      if (statusOf(error) !== TOO_MANY) throw error
+      await delay(retryAfterMs(error) ?? backoffMs(attempt, BUSY), undefined, { signal })
+    }
   }
 }
 
