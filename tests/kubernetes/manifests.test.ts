@@ -1,5 +1,5 @@
 /** Checks the manifests in deploy/kubernetes against what the adapter calls and what the settings know. */
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
@@ -21,9 +21,24 @@ interface Manifest {
 
 const root = join(packageRoot(), 'deploy/kubernetes')
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
-const manifests = readdirSync(root, { recursive: true, encoding: 'utf8' })
-  .filter((path) => path.endsWith('.yaml') && !path.endsWith('kustomization.yaml'))
-  .flatMap((path) => parseAllDocuments(read(path)).map((document): Manifest => document.toJS()))
+const FOLDERS = ['base', ...readdirSync(join(root, 'overlays')).map((name) => `overlays/${name}`)]
+interface Kustomization {
+  resources: string[]
+  patches?: { path: string }[]
+  configMapGenerator?: { name: string; literals?: string[]; files?: string[] }[]
+}
+const kustomization = (folder: string): Kustomization => parse(read(`${folder}/kustomization.yaml`))
+const documents = (path: string) => parseAllDocuments(read(path)).map((document): Manifest => document.toJS())
+const manifestsOf = (folder: string) =>
+  kustomization(folder)
+    .resources.filter((path) => path.endsWith('.yaml'))
+    .flatMap((path) => documents(`${folder}/${path}`))
+const manifests = FOLDERS.flatMap(manifestsOf)
+const patchOf = (folder: string) => documents(`${folder}/${kustomization(folder).patches?.[0]?.path}`)[0]
+const literalsOf = (folder: string) =>
+  (kustomization(folder).configMapGenerator ?? [])
+    .flatMap(({ literals = [] }) => literals)
+    .map((text) => text.split('=')[0] ?? '')
 const only = (kind: string, name?: string) => {
   const found = manifests.filter((each) => each.kind === kind && (name === undefined || each.metadata.name === name))
   expect(found).toHaveLength(1)
@@ -33,6 +48,14 @@ const verbs = (rules: RoleRule[]) =>
   rules.flatMap(({ apiGroups, resources, verbs: all }) =>
     apiGroups.flatMap((group) => resources.flatMap((resource) => all.map((verb) => `${verb} ${group}/${resource}`)))
   )
+
+interface PodTemplate {
+  terminationGracePeriodSeconds?: number
+  topologySpreadConstraints?: unknown[]
+  volumes?: unknown[]
+  containers?: { lifecycle?: { preStop?: { sleep?: { seconds?: number } } } }[]
+}
+const podOf = (spec: Manifest['spec'] = {}) => (spec.template as { spec: PodTemplate }).spec
 
 describe('the Role', () => {
   let test: TestCluster
@@ -113,22 +136,53 @@ describe('the manifests', () => {
 
   it('name settings that exist, and files that exist', () => {
     const names = [...read('base/orchestrator.yaml').matchAll(/name: ([A-Z][A-Z_]+)/g)].map(([, name = '']) => name)
-    const literals = [...read('overlays/try-out/kustomization.yaml').matchAll(/- ([A-Z_]+)=/g)].map(
-      ([, name = '']) => name
-    )
+    const literals = FOLDERS.flatMap(literalsOf)
     expect(names.length + literals.length).toBeGreaterThan(3)
     for (const name of [...names, ...literals]) expect(Object.keys(SETTINGS)).toContain(name)
-    for (const folder of ['base', 'overlays/try-out']) {
-      const { resources } = parse(read(`${folder}/kustomization.yaml`)) as { resources: string[] }
-      for (const path of resources)
-        expect(
-          () => readdirSync(join(root, folder)).includes(path) || readdirSync(join(root, folder, path))
-        ).not.toThrow()
+    for (const folder of FOLDERS) {
+      const { resources, patches = [], configMapGenerator = [] } = kustomization(folder)
+      const files = configMapGenerator.flatMap((each) => each.files ?? [])
+      for (const path of [...resources, ...patches.map((each) => each.path), ...files])
+        expect(existsSync(join(root, folder, path)), `${folder}/${path}`).toBe(true)
     }
   })
 
+  it('of one instance keep its data over an update, and let it end before the next one starts', () => {
+    const { spec } = patchOf('overlays/try-out') ?? {}
+    expect(spec).toMatchObject({ strategy: { type: 'Recreate' } })
+    const claim = manifestsOf('overlays/try-out').find(({ kind }) => kind === 'PersistentVolumeClaim')
+    const { volumes } = podOf(spec)
+    expect(volumes).toContainEqual(
+      expect.objectContaining({ name: 'data', persistentVolumeClaim: { claimName: claim?.metadata.name } })
+    )
+    // One instance that may not be evicted would block every drain of a node.
+    const kinds = [...manifestsOf('base'), ...manifestsOf('overlays/try-out')].map(({ kind }) => kind)
+    expect(kinds).not.toContain('PodDisruptionBudget')
+    expect(only('Deployment').spec?.replicas).toBe(1)
+  })
+
+  it('of two instances share what they need, on two nodes, and clients are believed from the ingress only', () => {
+    const folder = 'overlays/replicas'
+    expect(literalsOf(folder)).toEqual(expect.arrayContaining(['CHECKPOINT_STORE', 'MCP_CONFIG', 'TRUST_PROXY']))
+    expect(read(`${folder}/kustomization.yaml`)).toContain('REDIS_URL=')
+    const { spec } = patchOf(folder) ?? {}
+    expect(spec).toMatchObject({ replicas: 2, strategy: { rollingUpdate: { maxUnavailable: 0 } } })
+    const { topologySpreadConstraints: spread, volumes } = podOf(spec)
+    expect(spread).toMatchObject([{ topologyKey: 'kubernetes.io/hostname', matchLabelKeys: ['pod-template-hash'] }])
+    expect(volumes).toContainEqual({ name: 'servers', configMap: { name: 'mcp-servers' } })
+    const policy = manifestsOf(folder).find(
+      ({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'mcp-orchestrator'
+    )
+    expect(policy?.spec).toMatchObject({ policyTypes: ['Ingress'] })
+    expect(literalsOf('base')).not.toContain('TRUST_PROXY')
+    expect(read('base/orchestrator.yaml')).not.toContain('TRUST_PROXY')
+  })
+
   it('give a shutdown more time than it takes', () => {
-    const template = only('Deployment').spec?.template as { spec: { terminationGracePeriodSeconds: number } }
-    expect(template.spec.terminationGracePeriodSeconds).toBeGreaterThan(30)
+    const { terminationGracePeriodSeconds: grace, containers } = podOf(only('Deployment').spec)
+    const pause = containers?.[0]?.lifecycle?.preStop?.sleep?.seconds ?? 0
+    // Load balancers need a moment to learn that it ends.
+    expect(pause).toBeGreaterThanOrEqual(5)
+    expect(grace).toBeGreaterThan(30 + pause)
   })
 })

@@ -35,6 +35,9 @@ const LOST_NODE: V1Toleration[] = ['not-ready', 'unreachable'].map((key) => ({
   tolerationSeconds: NODE_LOST_SECONDS
 }))
 
+/** Without it, a cluster autoscaler never removes the node of a pod that has no controller. The files are saved after every call. */
+const EVICTABLE = { 'cluster-autoscaler.kubernetes.io/safe-to-evict': 'true' }
+
 /** The choices of an administrator about pods. */
 export interface PodOptions {
   image: string
@@ -65,7 +68,11 @@ export function podOf({ name, uid, limits, options, labels, idleSeconds = IDLE_S
   return {
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: { name, labels: { [LABEL.app]: APP, [LABEL.spec]: specHash(limits, options), ...labels } },
+    metadata: {
+      name,
+      labels: { [LABEL.app]: APP, [LABEL.spec]: specHash(limits, options), ...labels },
+      annotations: EVICTABLE
+    },
     spec
   }
 }
