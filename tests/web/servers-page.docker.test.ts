@@ -204,10 +204,10 @@ describe('the servers in the page', () => {
     const me = await arrive()
     const { page } = me
     await page.goto(`${server.url}/#/servers`)
-    const name = '<img src=x onerror="window.hacked=1">\u202e/?#%'
+    const name = '<img src=x onerror="window.hacked=1">/?#%'
     const entry = {
       command: 'echo',
-      args: ['a\u200bb', '"; rm -rf /'],
+      args: ['a\u200bb', 'c\u202ed', '"; rm -rf /'],
       description: '<script>window.hacked=1</script>'
     }
     await me.button('Add a server').click()

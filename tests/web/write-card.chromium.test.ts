@@ -126,9 +126,10 @@ it('asks again, with the reason, when the path led elsewhere; the first answer d
   await me.approve()
   await me.page.getByText('You approved it').first().waitFor()
   session.append('tool:started', { callId: 'c' })
-  const again = { times: 2, reason: 'You approved this call, but its path now leads to something else.' }
+  const again = { times: 2, reason: 'You approved this call, but its path now\u202e leads to something else.' }
   session.ask('t', [{ callId: 'c', name: 'write_file', args, target: PRECIOUS, again, hash: 'second' }])
   await me.cards.getByText('It has not run. Please decide.').waitFor()
+  await expect.poll(() => me.read(me.cards)).toMatch(/path now\s*U\+202E\s*leads/)
   await me.cards.getByText('Overwrites /workspace/precious.txt').waitFor()
   await me.approve()
   await expect.poll(() => session.answers.map(({ hash }) => hash)).toEqual(['hash-c', 'second'])

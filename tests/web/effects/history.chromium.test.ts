@@ -88,6 +88,27 @@ it('compares any two versions of a file, and goes back to before one without the
   await expect.poll(() => session.effects.decisions).toMatchObject([{ scope: 'since', paths: ['b.txt'] }])
 })
 
+it('shows hidden characters in the name of a file and of a command, also where only plain text fits', async () => {
+  const path = 'a\u202etxt.sh'
+  now().fake.files.set(path, Buffer.from('one\n'))
+  const { me } = await now().arrive((session) => {
+    session.append('user:message', { turnId: 't', text: 'go' })
+    session.ask('t', [{ callId: 'c', name: 'execute_command', args: { command: `make ${path}` } }])
+    session.append('tool:approval_resolved', { callId: 'c', approved: true, by: 'human' })
+    const changes = session.effects.put('call:c', [{ path, after: 'one\n' }], { by: 'call', callId: 'c' })
+    session.append('tool:result', { callId: 'c', isError: false, content: [], changes })
+    session.append('turn:end', { turnId: 't', reason: 'done' })
+  })
+  await me.button('Show the files').click()
+  await me.button(/^More for a/).click()
+  await me.button('History').last().click()
+  const dialog = me.page.getByRole('dialog', { name: 'History of a⟨U+202E⟩txt.sh' })
+  await expect.poll(() => dialog.getByRole('heading').first().textContent()).toBe('History of a⟨U+202E⟩txt.sh')
+  const hidden = async () => (await dialog.getByRole('option').allTextContents()).join('').includes('\u202e')
+  await expect.poll(() => dialog.getByRole('option').count()).toBeGreaterThan(1)
+  expect(await hidden()).toBe(false)
+})
+
 // Seen before: on a phone the button that closes the panel was outside of the window, and “Refresh” loaded the files.
 it('has all its buttons in a phone’s window, and loads the history again', async () => {
   const { me, session } = await now().arrive(withVersions, { viewport: PHONE, hasTouch: true, colorScheme: 'dark' })

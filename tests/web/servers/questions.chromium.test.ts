@@ -19,7 +19,7 @@ const FORM = {
       isRequired: true,
       options: [
         { value: 's', title: 'Small' },
-        { value: 'l', title: 'Large' }
+        { value: 'l', title: 'Large\u202eegral' }
       ]
     },
     { name: 'fresh', kind: 'boolean' as const, title: 'Only fresh ones', isRequired: false },
@@ -46,7 +46,8 @@ it('shows progress, a question that names its server, and the log; answers by ke
   await expect.poll(() => page.getByRole('progressbar').getAttribute('value')).toBe('0.25')
   const card = page.getByRole('region', { name: 'The MCP server shop asks you' })
   await card.getByText('not from MCP Orchestrator').waitFor()
-  await card.getByText('U+202E').waitFor()
+  await card.getByText('U+202E').first().waitFor()
+  expect(await card.getByRole('option').allTextContents()).toContain('Large⟨U+202E⟩egral')
   await page.getByText('A server waits for your answer…').waitFor()
   expect(await seriousFaults(page)).toEqual([])
 
