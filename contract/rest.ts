@@ -1,5 +1,6 @@
 /** Bodies of the HTTP API. */
 import { z } from 'zod'
+import type { ToolClaims } from './events.ts'
 import type { CallPlace } from './program-origin.ts'
 import type { ServersAdmin } from './servers/servers.ts'
 import type { CallEntry, TranscriptEntry } from './transcript.ts'
@@ -171,6 +172,8 @@ export interface ApprovalCard {
   filledBy?: Record<string, string>
   definitionChange?: { before: string; after: string }
   asker: { door: string; client?: string }
+  /** The server's own words about its tool, which nobody has checked. */
+  claims?: ToolClaims
   /** Something that the person must know before they decide. */
   warning?: string
   /** Set if a program makes the call (`run_code`). */

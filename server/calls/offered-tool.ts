@@ -72,10 +72,13 @@ function shownDescription({ description = '' }: ToolDefinitionInput): string {
 }
 
 /** For the card of a call. The hints are in no hash: a card shows them as what the server says. */
-export function claimsOf({ description, annotations = {} }: OfferedTool): ToolClaims {
+export function claimsOf({
+  description = '',
+  annotations = {}
+}: Pick<ToolDefinitionInput, 'description' | 'annotations'>): ToolClaims {
   const { readOnlyHint: readOnly, destructiveHint: destructive } = annotations
   return {
-    description: headOf(description, MAX_CLAIM),
+    description: headOf(description, MAX_CLAIM).toWellFormed(),
     ...(description.length > MAX_CLAIM && { isCut: true }),
     ...(typeof readOnly === 'boolean' && { readOnly }),
     ...(typeof destructive === 'boolean' && { destructive })

@@ -98,7 +98,8 @@ describe('an approval', () => {
     closers.push(() => inbox.leave())
     const card = () => vi.waitUntil(async () => (await inbox.open())[0])
     const first = write()
-    const { id, hash } = await card()
+    const { id, hash, claims } = await card()
+    expect(claims).toMatchObject({ description: expect.any(String) })
     // As the page of an earlier version sent it.
     await inbox.answer(id, hash, { approved: true, remember: true } as ApprovalAnswer)
     await first

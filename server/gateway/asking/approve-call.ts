@@ -5,6 +5,7 @@
  */
 
 import type { ApprovalAnswer } from '../../../contract/rest.ts'
+import { claimsOf } from '../../calls/offered-tool.ts'
 import type { StoredTool } from '../../catalog/stored-tools.ts'
 import type { Connections } from '../../connections/connections.ts'
 import { definitionChanged } from '../../connections/wire/call-failure.ts'
@@ -178,6 +179,7 @@ function cardOf(
 ): NewCard {
   return {
     ...{ owner, server, tool: tool.name, args, hash, asker: { door, ...(client === undefined ? {} : { client }) } },
+    claims: claimsOf(tool),
     ...(change ? { definitionChange: change } : {}),
     ...(filledBy ? { filledBy } : {}),
     ...(warning === undefined ? {} : { warning })

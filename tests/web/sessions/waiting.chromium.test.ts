@@ -76,6 +76,26 @@ it('opens a call of another session at its card, and decides calls of outside cl
   expect(now().offences).toEqual([])
 })
 
+it('says in a sentence what an outside client wants, and what the server says about its tool', async () => {
+  const { me } = await now().arrive()
+  const claims = { description: 'Edits a file in place.\u202e\n\nMore about it.', readOnly: false, destructive: true }
+  const args = { path: 'src/app.ts', edits: [{ oldText: 'a', newText: 'b' }] }
+  now().fake.approvals = [{ ...inboxCard('one', args), tool: 'edit_file', claims }, inboxCard('two')]
+  now().fake.tellInbox()
+  await me.button('Waiting for you: 2').click()
+  const card = me.page.getByRole('region', { name: /asks to run edit_file/ })
+  await card.getByText('edit_file: src/app.ts, 1 edit').waitFor()
+  await card.getByText('says it can destroy or overwrite').waitFor()
+  await card.getByText('Edits a file in place.').waitFor()
+  await card.getByText('U+202E').waitFor()
+  expect(await card.getByText('More about it.').count()).toBe(0)
+  await card.getByRole('button', { name: 'More' }).click()
+  await card.getByText('More about it.').waitFor()
+  await me.page.getByText('write: id “two”').waitFor()
+  expect(await seriousFaults(me.page)).toEqual([])
+  expect(now().offences).toEqual([])
+})
+
 // Seen before: a reload while typing lost the reason.
 it('keeps the reason for rejecting a call of an outside client through a reload', async () => {
   const { me } = await now().arrive()

@@ -55,7 +55,7 @@ function writtenBytes({ content, encoding }: Record<string, unknown>): number {
 }
 
 /** The arguments in a sentence: `edit_file: src/app.ts, 3 edits` or `search: query “x”, limit 3`. */
-function plainSummary(name: string, args: Record<string, unknown>): string {
+export function plainSummary(name: string, args: Record<string, unknown>): string {
   const change = fileEdits(args)
   const words = change ? editWords(change.edits) : argumentWords(args)
   return firstLine(words === '' ? name : `${name}: ${words}`)
