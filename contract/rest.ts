@@ -117,6 +117,8 @@ interface SearchHit {
   summary: SessionSummary
   /** The newest messages with all words of the search. Empty if only the title has them. */
   matches: SearchMatch[]
+  /** How many there are in all. */
+  total: number
 }
 
 export interface SearchReply {

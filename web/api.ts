@@ -214,7 +214,8 @@ export const api = {
       { method: 'POST', headers: { 'content-type': 'application/json' }, body },
       SLOW_TIMEOUT_MS
     ),
-  search: (text: string) => json<SearchReply>(`/api/search?${search({ q: text })}`),
+  search: (text: string, sessionId?: string) =>
+    json<SearchReply>(`/api/search?${search({ q: text, session: sessionId })}`),
   call: (id: string, callId: string) => json<CallEntry>(`${session(id)}/calls/${encodeURIComponent(callId)}`),
   /** It can be brought back for a moment. */
   deleteSession: (id: string) => request(`${session(id)}?undo=true`, { method: 'DELETE' }, SLOW_TIMEOUT_MS),

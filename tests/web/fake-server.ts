@@ -226,6 +226,8 @@ export class FakeServer {
   /** The MCP servers and the keys of model providers that the page shows. */
   servers: object[] = []
   providers: FakeProvider[] = [{ id: 'anthropic', label: 'Anthropic', source: 'settings', ok: true, reason: null }]
+  /** Further replies, by their paths. */
+  readonly replies = new Map<string, object>()
   moreModels: ModelsReply['models'] = []
   /** Set up each session that a page opens. */
   onOpen: (session: FakeSession) => void = () => {}
@@ -325,7 +327,8 @@ export class FakeServer {
     if (pathname === '/api/owner') return { isKnown: true }
     if (pathname === '/readyz' || pathname === '/healthz') return { ok: true }
     if (pathname.startsWith('/api/models')) return fakeModels(this.moreModels)
-    if (pathname === '/api/search') return searched([...this.sessions.values()], searchParams.get('q') ?? '')
+    if (pathname === '/api/search') return searched([...this.sessions.values()], searchParams)
+    if (this.replies.has(pathname)) return this.replies.get(pathname)
     if (pathname === '/api/servers')
       return { admin: 'allowed', file: null, problem: null, servers: this.servers, problems: [], exposure: null }
     if (pathname.startsWith('/api/providers/')) return changeKey(this.providers, method, pathname)

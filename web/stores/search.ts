@@ -2,12 +2,14 @@ import { defineStore } from 'pinia'
 import { computed, ref, shallowRef, watch } from 'vue'
 import type { SearchReply } from '../../contract/rest.ts'
 import { api, messageOf } from '../api.ts'
+import { useNotices } from './notices.ts'
 
 /** Delay between the last keystroke and the search. */
 const SEARCH_AFTER_MS = 250
 
 /** The search over titles and messages of all sessions. */
 export const useSearch = defineStore('search', () => {
+  const notices = useNotices()
   const text = ref('')
   /** Null until the server has answered this search. */
   const reply = shallowRef<SearchReply | null>(null)
@@ -27,6 +29,17 @@ export const useSearch = defineStore('search', () => {
       if (request === requests) failure.value = messageOf(error)
     }
   }
+  /** Shows everything that was found in one session. */
+  async function showAll(sessionId: string): Promise<void> {
+    const request = requests
+    const found = await notices.attempt(() => api.search(text.value.trim(), sessionId))
+    const [all] = found?.hits ?? []
+    if (!all || !reply.value || request !== requests) return
+    reply.value = {
+      ...reply.value,
+      hits: reply.value.hits.map((hit) => (hit.summary.sessionId === sessionId ? all : hit))
+    }
+  }
   watch(text, () => {
     clearTimeout(timer)
     requests += 1
@@ -34,5 +47,5 @@ export const useSearch = defineStore('search', () => {
     if (isOn.value) timer = setTimeout(find, SEARCH_AFTER_MS)
     else reply.value = null
   })
-  return { text, reply, failure, isOn }
+  return { text, reply, failure, isOn, showAll }
 })

@@ -26,11 +26,12 @@ async function conversation(id: string, owner: string, texts: string[], usedAt =
   await access.noteUse(id, usedAt)
 }
 
-async function find(text: string, { owner = 'me', ...limits }: Partial<SearchLimits> & { owner?: string } = {}) {
+type Where = Partial<SearchLimits> & { owner?: string; session?: string }
+async function find(text: string, { owner = 'me', session, ...limits }: Where = {}) {
   const summary = async (sessionId: string) => ({ sessionId }) as never
   const search = new SessionSearch({ access, events: fake.store.events, summary, limits })
-  const { hits, isComplete } = await search.find(owner, text)
-  return { isComplete, found: hits.map(({ summary: { sessionId }, matches }) => ({ sessionId, matches })) }
+  const { hits, isComplete } = await search.find(owner, text, session)
+  return { isComplete, found: hits.map(({ summary: { sessionId }, ...found }) => ({ sessionId, ...found })) }
 }
 const idsOf = (result: Awaited<ReturnType<typeof find>>) => result.found.map(({ sessionId }) => sessionId)
 
@@ -51,6 +52,22 @@ describe('the search', () => {
     const older = (await find('needle')).found.find(({ sessionId }) => sessionId === 'older')
     expect(older?.matches.map(({ seq }) => seq)).toEqual([6, 5, 3])
     expect(idsOf(await find('needle', { owner: 'nobody' }))).toEqual([])
+  })
+
+  it('counts all matches of a session, and gives all of them if it is the only one that is searched', async () => {
+    await conversation(
+      'one',
+      'me',
+      Array.from({ length: 20 }, (_, at) => `needle ${at}`)
+    )
+    await conversation('two', 'me', ['needle'])
+    await conversation('theirs', 'someone else', ['needle'])
+    const all = (await find('needle')).found.find(({ sessionId }) => sessionId === 'one')
+    expect(all).toMatchObject({ total: 20, matches: { length: 3 } })
+    const [one, ...others] = (await find('needle', { session: 'one' })).found
+    expect(one?.matches.map(({ seq }) => seq)).toEqual(Array.from({ length: 20 }, (_, at) => 20 - at))
+    expect(others).toEqual([])
+    expect((await find('needle', { session: 'theirs' })).found).toEqual([])
   })
 
   // Seen before: commands, paths and comments were never found.
@@ -91,7 +108,7 @@ describe('the search', () => {
     expect(idsOf(await find('a.*b'))).toEqual(['s-a'])
     expect(idsOf(await find('(c) [d] \\e'))).toEqual(['s-a'])
     expect(idsOf(await find('Fine cafe\u0301 💥'))).toEqual(['s-a'])
-    expect((await find('rome')).found).toEqual([{ sessionId: 's-b', matches: [] }])
+    expect((await find('rome')).found).toEqual([{ sessionId: 's-b', matches: [], total: 0 }])
     for (const text of ['', '   ', 'a b c d e f g h i', 'x'.repeat(201)])
       await expect(find(text)).rejects.toMatchObject({ code: 'invalid_search' })
   })

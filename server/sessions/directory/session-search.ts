@@ -29,6 +29,8 @@ export const MAX_SEARCH_CHARS = 200
 const MAX_WORDS = 8
 const LIMITS: SearchLimits = { ms: 3000, chars: 64 * 1024 * 1024, hits: 50 }
 const MATCHES_PER_SESSION = 3
+/** In a search of one session. */
+const MATCHES_OF_ONE = 300
 const EVENTS_AT_ONCE = 200
 const ALL = Number.MAX_SAFE_INTEGER
 const FOUND: Record<string, SearchMatch['by']> = {
@@ -51,6 +53,12 @@ interface Room {
 
 const isSpent = ({ chars, until }: Room) => chars <= 0 || performance.now() > until
 
+interface Found {
+  matches: SearchMatch[]
+  total: number
+}
+const NOTHING: Found = { matches: [], total: 0 }
+
 type Find = (text: string) => Pick<SearchMatch, 'before' | 'match' | 'after'> | undefined
 
 export class SessionSearch {
@@ -64,29 +72,31 @@ export class SessionSearch {
   }
 
   /** One search of an owner at a time: a person types faster than a long one ends. */
-  find(owner: string, text: string): Promise<SearchReply> {
-    return this.#lock.run(owner, () => this.#find(owner, finderOf(text)))
+  find(owner: string, text: string, sessionId?: string): Promise<SearchReply> {
+    return this.#lock.run(owner, () => this.#find(owner, finderOf(text), sessionId))
   }
 
-  async #find(owner: string, find: Find): Promise<SearchReply> {
-    const { ms, chars, hits: most } = this.#limits
+  async #find(owner: string, find: Find, only: string | undefined): Promise<SearchReply> {
+    const { ms, chars, hits: mostHits } = this.#limits
     const room: Room = { chars, until: performance.now() + ms }
     const hits: SearchReply['hits'] = []
     let isComplete = true
     for (const meta of (await this.#deps.access.list(owner)).toSorted(newestFirst)) {
-      if (meta.isDeleted) continue
+      if (meta.isDeleted || (only !== undefined && meta.sessionId !== only)) continue
       // Titles are at hand, so they are searched in any case.
-      const matches = isSpent(room) ? [] : await this.#matches(meta.sessionId, find, room)
+      const most = only === undefined ? MATCHES_PER_SESSION : MATCHES_OF_ONE
+      const { matches, total } = isSpent(room) ? NOTHING : await this.#matches(meta.sessionId, find, room, most)
       isComplete &&= !isSpent(room)
       if (matches.length === 0 && !find(meta.title)) continue
-      if (hits.length === most) return { hits, isComplete: false }
-      hits.push({ summary: await this.#deps.summary(meta.sessionId), matches })
+      if (hits.length === mostHits) return { hits, isComplete: false }
+      hits.push({ summary: await this.#deps.summary(meta.sessionId), matches, total })
     }
     return { hits, isComplete }
   }
 
-  async #matches(sessionId: string, find: Find, room: Room): Promise<SearchMatch[]> {
+  async #matches(sessionId: string, find: Find, room: Room, most: number): Promise<Found> {
     const matches: SearchMatch[] = []
+    let total = 0
     const shownAt = new Map<unknown, number>()
     for (let after = 0; !isSpent(room); await othersTurn()) {
       const page = await this.#deps.events.read(sessionId, { after, limit: EVENTS_AT_ONCE, bareUntil: ALL })
@@ -98,8 +108,11 @@ export class SessionSearch {
         const found = by && find(text)
         // A decision has no entry of its own: its review has.
         const seq = (by === 'review' && shownAt.get(event.data.reviewId)) || event.seq
-        if (found) matches.push({ seq, at: event.at, by, ...found })
-        if (matches.length > MATCHES_PER_SESSION) matches.shift()
+        if (found) {
+          matches.push({ seq, at: event.at, by, ...found })
+          total++
+        }
+        if (matches.length > most) matches.shift()
         // A long text can take a while: nobody else waits for more than one.
         if (text.length > LONG_TEXT_CHARS) await othersTurn()
         if (isSpent(room)) break
@@ -108,7 +121,7 @@ export class SessionSearch {
       if (!last) break
       after = last.seq
     }
-    return matches.toReversed()
+    return { matches: matches.toReversed(), total }
   }
 
   /** A long text was left out, because most long texts are results of tools. */

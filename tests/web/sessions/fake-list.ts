@@ -28,7 +28,12 @@ export function summaryOf({ id, transcript, marks, activeAt }: FakeSession): Ses
   }
 }
 
-export function searched(sessions: readonly FakeSession[], text: string): SearchReply {
+const FEW = 3
+
+export function searched(all: readonly FakeSession[], query: URLSearchParams): SearchReply {
+  const text = query.get('q') ?? ''
+  const only = query.get('session')
+  const sessions = only === null ? all : all.filter(({ id }) => id === only)
   const hits = sessions.map((session) => ({
     summary: summaryOf(session),
     matches: session.transcript.entries.flatMap((entry) => {
@@ -40,5 +45,10 @@ export function searched(sessions: readonly FakeSession[], text: string): Search
       return [{ seq: entry.seq, at: entry.at, by: entry.kind, before, match, after }]
     })
   }))
-  return { hits: hits.filter(({ matches }) => matches.length > 0), isComplete: true }
+  const found = hits.filter(({ matches }) => matches.length > 0)
+  const shown = found.map(({ summary, matches }) => {
+    const newest = matches.toReversed()
+    return { summary, matches: only === null ? newest.slice(0, FEW) : newest, total: matches.length }
+  })
+  return { hits: shown, isComplete: true }
 }
