@@ -32,9 +32,11 @@ const changedFile = z.object({
   after: fileSide.optional(),
   /**
    * The workspace has something else there by now than `before`: both sides have changed the file. `seen` names what is there, and goes
-   * back with the person's choice.
+   * back with the person's choice. With `at`, it is there: at the old path of a renamed file, or at a folder of this path.
    */
-  conflict: z.object({ now: fileSide.optional(), seen: z.string().max(MAX_SEEN_CHARS) }).optional()
+  conflict: z
+    .object({ now: fileSide.optional(), at: workspacePath.optional(), seen: z.string().max(MAX_SEEN_CHARS) })
+    .optional()
 })
 export type ChangedFile = z.infer<typeof changedFile>
 

@@ -114,7 +114,8 @@ function answerTo(part: Extract<AssistantPart, { type: 'tool-call' }>, transcrip
 /** A model that has started a server in a fork must not rely on it later. */
 function endedProcesses({ leftRunning, isForked }: NonNullable<CallEntry['result']>): string {
   if (!leftRunning) return ''
-  if (isForked) return 'Processes that it left running end when the user has reviewed the changes of this turn.\n'
+  if (isForked)
+    return 'Processes that it left running end when the user has reviewed the changes of this turn, or is away for a while.\n'
   return 'It ran in a copy of the sandbox. Processes that it left running have ended; start them again if you need them.\n'
 }
 

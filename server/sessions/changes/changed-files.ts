@@ -55,7 +55,7 @@ export function filesOf(
     .map(({ path, before, after }): ChangedFile => {
       const origin = origins.get(path)
       const was = origin ? origin.before : before
-      const conflict = conflictOf(conflicts.get(path), origin && conflicts.get(origin.path))
+      const conflict = conflictOf(path, conflicts.get(path), origin && conflicts.get(origin.path))
       return {
         path,
         ...(origin && { from: origin.path }),
@@ -204,11 +204,12 @@ function isFolder(entry: WorkspaceEntry | null): boolean {
   return entry?.type === 'dir'
 }
 
-function conflictOf(...both: (Conflict | undefined)[]): ChangedFile['conflict'] {
+function conflictOf(path: string, ...both: (Conflict | undefined)[]): ChangedFile['conflict'] {
   const conflicts = both.filter((conflict) => conflict !== undefined)
-  const [first] = conflicts
-  if (!first) return undefined
-  return { ...(first.now && { now: sideOf(first.now) }), seen: conflicts.map(({ mark }) => mark).join(' ') }
+  if (conflicts.length === 0) return undefined
+  const now = conflicts.find((conflict) => conflict.now)?.now
+  const there = now && { now: sideOf(now), ...(now.path !== path && { at: now.path }) }
+  return { ...there, seen: conflicts.map(({ mark }) => mark).join(' ') }
 }
 
 export function rowOf(entry: WorkspaceEntry | null): unknown[] | null {

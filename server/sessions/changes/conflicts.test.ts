@@ -242,3 +242,17 @@ it('plans to undo one version or all since, and says what was changed since', ()
   expect(planRevert(later, 'v2', 'one').hash).not.toBe(one.hash)
   expect(() => planRevert(saved, 'v9', 'one')).toThrow(expect.objectContaining({ code: 'unknown_version' }))
 })
+
+it('says where the other version of a conflict is', () => {
+  const renamed = [change('old', 'same', null), change('new', null, 'same')]
+  const conflictAt = (changes: StoredChange[], ...now: WorkspaceEntry[]) =>
+    filesOf(changes, conflictsOf(workspace(...now), changes)).map(({ path, conflict }) => [
+      path,
+      conflict?.now,
+      conflict?.at
+    ])
+  const side = (text: string) => ({ type: 'file', mode: 0o644, size: text.length, hash: text.padEnd(64, '0') })
+  expect(conflictAt(renamed, file('old', 'mine'))).toEqual([['new', side('mine'), 'old']])
+  expect(conflictAt(renamed, file('old', 'same'), file('new', 'mine'))).toEqual([['new', side('mine'), undefined]])
+  expect(conflictAt([change('d/x', null, 'x')], file('d', 'mine'))).toEqual([['d/x', side('mine'), 'd']])
+})

@@ -14,12 +14,15 @@ const FILES: FakeFile[] = [
   { path: 'run.sh', after: 'echo hi\n', mode: 0o755 }
 ]
 function reviewing(session: FakeSession): void {
+  opened(session, FILES)
+}
+function opened(session: FakeSession, files: FakeFile[]): void {
   session.append('mode:selected', { mode: 'review' })
   session.append('user:message', { turnId: 't', text: 'change it' })
   session.ask('t', [{ callId: 'c', name: 'execute_command', args: { command: 'make' }, ahead: 'review' }])
   session.append('tool:approval_resolved', { callId: 'c', approved: true, by: 'review' })
   session.append('tool:started', { callId: 'c' })
-  const changes = session.effects.put('review:r', FILES)
+  const changes = session.effects.put('review:r', files)
   session.append('tool:result', { callId: 'c', isError: false, content: [], isForked: true, changes })
   session.append('review:opened', { reviewId: 'r', turnId: 't', changes })
   session.append('turn:end', { turnId: 't', reason: 'done' })
@@ -77,4 +80,20 @@ it('says in the files panel and in the list of sessions that changes wait in a f
   await me.page.getByText('3 changed files wait in the fork for your review.').waitFor()
   const sidebar = me.page.getByRole('navigation', { name: 'Sessions' })
   await sidebar.getByRole('button', { name: /change it review/ }).waitFor()
+})
+
+it('compares both versions of a renamed file that has changed at its old path', async () => {
+  const renamed = {
+    path: 'new.txt',
+    from: 'old.txt',
+    before: 'one\n',
+    after: 'one\n',
+    now: 'one and mine\n',
+    at: 'old.txt'
+  }
+  const { me } = await now().arrive((session) => opened(session, [renamed]))
+  now().fake.files.set('old.txt', Buffer.from('one and mine\n'))
+  await me.button(/^Review 1 file/).click()
+  const both = me.page.getByRole('group', { name: 'Both versions of new.txt' })
+  await both.getByText('one and mine').waitFor()
 })

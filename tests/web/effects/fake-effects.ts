@@ -20,6 +20,8 @@ export interface FakeFile {
   mode?: number
   /** The content in the workspace instead of `before`; null if there is no file. */
   now?: string | null
+  /** Where `now` is, if not at `path`. */
+  at?: string
 }
 
 interface FakeSet {
@@ -35,13 +37,15 @@ function sideOf(content: string | Buffer, mode = 0o644): FileSide {
   return { type: 'file', mode, size: bytes.length, hash: createHash('sha256').update(bytes).digest('hex') }
 }
 
-function changeOf({ path, from, before, after, mode, now }: FakeFile): ChangedFile {
+function changeOf({ path, from, before, after, mode, now, at }: FakeFile): ChangedFile {
   return {
     path,
     ...(from !== undefined && { from }),
     ...(before !== undefined && { before: sideOf(before) }),
     ...(after !== undefined && { after: sideOf(after, mode) }),
-    ...(now !== undefined && { conflict: { ...(now !== null && { now: sideOf(now) }), seen: `seen-${path}` } })
+    ...(now !== undefined && {
+      conflict: { ...(now !== null && { now: sideOf(now) }), ...(at !== undefined && { at }), seen: `seen-${path}` }
+    })
   }
 }
 
