@@ -146,6 +146,23 @@ describe('the forks', () => {
   })
 })
 
+describe('the forks of an owner', () => {
+  it('count against the limit of the owner when another sandbox is opened', async () => {
+    const manager = await fake.start('a', { maxSessions: 9, maxSandboxesPerOwner: 2 })
+    await manager.hold('p-1', ({ forks }) =>
+      forks.preview({ callId: 'c', name: 'write_file', args: { path: 'f', content: 'x' }, onOutput: () => {} })
+    )
+    const busy = work(manager, 'p-1')
+    await busy.started
+    await expect(write(manager, 'p-2', 'x')).rejects.toMatchObject({ code: 'too_many_sandboxes_of_owner' })
+    await write(manager, 'q-1', 'x')
+    await busy.stop()
+    await manager.hold('p-1', ({ forks }) => forks.discard())
+    await write(manager, 'p-2', 'x')
+    expect(await live()).toEqual(['p-1', 'p-2', 'q-1'])
+  })
+})
+
 describe('programs', () => {
   const FULL = { code: expect.stringMatching(/^too_many/), kind: 'unavailable' }
 

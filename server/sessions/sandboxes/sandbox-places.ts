@@ -46,7 +46,7 @@ export class SandboxPlaces {
     const owner = await deps.ownerOf(sessionId)
     // One at a time, so that concurrent requests of one owner can't all take the last place.
     const take = () => deps.store.reserve(sessionId, epoch, options.maxSessions)
-    await this.#lock.run(owner, () => this.#makeRoom(sessionId, owner, take))
+    await this.#lock.run(owner, () => this.#makeRoom(sessionId, owner, take, () => this.#othersOf(owner)))
   }
 
   /** Throws if there is no place for the container of a program, and none can be freed. Returns how to give it back. */
@@ -66,7 +66,7 @@ export class SandboxPlaces {
       if (!isGiven) this.#realms.delete(place)
       return isGiven ? 'ok' : 'full'
     }
-    await this.#lock.run(owner, async () => this.#makeRoom('', owner, take, await this.#othersOf(owner)))
+    await this.#lock.run(owner, () => this.#makeRoom('', owner, take, () => this.#othersOf(owner)))
     return release
   }
 
@@ -121,14 +121,14 @@ export class SandboxPlaces {
     sessionId: string,
     owner: string,
     take: () => Promise<'ok' | 'full' | 'lost'>,
-    others = 0
+    others: () => Promise<number>
   ): Promise<void> {
     const { options } = this.#given
     const tried = new Set([sessionId])
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const live = await this.#live(sessionId)
       const own = live.filter((one) => one.owner === owner)
-      if (own.length + others >= options.maxSandboxesPerOwner) {
+      if (own.length + (await others()) >= options.maxSandboxesPerOwner) {
         if (!(await this.#recycleOne(own, tried))) throw tooManyOfOwner(options.maxSandboxesPerOwner)
         continue
       }
