@@ -13,8 +13,8 @@ export const CODE = {
 } as const
 
 /**
- * Even code that escapes from the realm can open no file, start no process and compile no text. The container remains the
- * boundary.
+ * Even code that escapes from the realm can open no file, start no process or thread, and compile no text. The container remains
+ * the boundary.
  */
 export function realmArguments(server: string = INSIDE.server, readable: string = server): string[] {
   return [
@@ -26,10 +26,20 @@ export function realmArguments(server: string = INSIDE.server, readable: string 
     // A program that fills its stack gets errors of Node. Through them it can reach our built-ins, but not change them.
     '--frozen-intrinsics',
     '--disable-sigusr1',
+    // SQLite opens files without asking for permission.
+    '--no-experimental-sqlite',
     '--no-warnings',
     server,
     CODE.command
   ]
+}
+
+/** These apply to the process, or give rights that only its first thread needs: with them, a thread could start one without limits. */
+const FIRST_THREAD_ONLY = ['--allow-worker', '--disallow-code-generation-from-strings', '--disable-sigusr1']
+
+/** The arguments for the thread in which the program runs. `all` are those of the process. */
+export function threadArguments(all: readonly string[]): string[] {
+  return all.filter((argument) => !FIRST_THREAD_ONLY.includes(argument))
 }
 
 export const CODE_LIMITS = {

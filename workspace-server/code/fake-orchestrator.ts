@@ -18,8 +18,8 @@ interface Outcome {
   logs: string[]
 }
 
-function spawnRealm(): ChildProcess {
-  const args = realmArguments(MAIN, ROOT)
+function spawnRealm(entry: string): ChildProcess {
+  const args = realmArguments(entry, ROOT)
   return spawn(NODE, args, { stdio: ['pipe', 'pipe', 'inherit'], env: { TZ: 'UTC', SECRET: 'hidden' } })
 }
 
@@ -29,9 +29,10 @@ export async function runProgram(
   answer: (call: Call, reply: (n: number, reply: Reply) => void) => Reply | undefined = () => ({
     ok: true,
     value: 'null'
-  })
+  }),
+  entry: string = MAIN
 ): Promise<Outcome> {
-  const child = spawnRealm()
+  const child = spawnRealm(entry)
   const { stdin, stdout } = child
   if (!stdin || !stdout) throw new Error('no streams')
   const send = (message: object) => stdin.write(`${JSON.stringify({ token: 't', ...message })}\n`)

@@ -6,7 +6,7 @@ import { Worker } from 'node:worker_threads'
 import { isRecord } from '../../server/lib/is-record.ts'
 import { LineReader } from '../../server/lib/streams/line-reader.ts'
 import { log } from '../log.ts'
-import { CODE, CODE_LIMITS, type RealmInput, type RealmOutput } from './code-protocol.ts'
+import { CODE, CODE_LIMITS, type RealmInput, type RealmOutput, threadArguments } from './code-protocol.ts'
 import type { AnswerMessage, RunMessage, ThreadOutput } from './realm-thread.ts'
 
 const CHECK_MS = 100
@@ -18,6 +18,7 @@ export function runCodeRealm(): void {
   const [, entry = ''] = process.argv
   const worker = new Worker(entry, {
     argv: [CODE.command],
+    execArgv: threadArguments(process.execArgv),
     env: { TZ: 'UTC' },
     stdout: true,
     stderr: true,
