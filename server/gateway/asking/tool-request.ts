@@ -38,6 +38,8 @@ export interface ToolRequest {
   latest?: ((server: string) => StoredTool | undefined) | undefined
   /** Without approval the tool may only read, also by the definition that its server has at that moment. */
   mustRead?: boolean | undefined
+  /** Whether a rule allows this tool on another server. Where none does, that server's tool may stand in only if it reads. */
+  isRuled?: ((server: string) => boolean) | undefined
   /** Something that the person must know before they decide; part of what they approve. */
   warning?: string | undefined
   /** The sentence that the tool or its values come from. Without approval the tool may only read. */

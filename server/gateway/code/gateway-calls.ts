@@ -15,7 +15,6 @@ import {
   unsureWarning
 } from '../../code/program-call.ts'
 import { AppError, isAppError } from '../../lib/errors.ts'
-import { mustNotBeRepeated } from '../../policy/tool-effects.ts'
 import { typeSignature } from '../../tools/type-signature.ts'
 import type { CallContext } from '../asking/tool-request.ts'
 import { reads } from '../execute/confirm-route.ts'
@@ -57,22 +56,24 @@ async function makeCall(
     const message = `${server}.${tool.name}: ${problems.map(({ path, reason }) => `${path} ${reason}`).join('; ')}`
     return { ok: false, code: 'invalid_params', message }
   }
-  // Nobody knows whether the interrupted call took effect, so only a person may repeat it.
-  const isUnsure = hooks.interruptions > 0 && mustNotBeRepeated(tool)
   const isRead = await reads(core, server, tool)
-  const isRuled = core.code?.isAllowedByRule(server, tool.name) === true
+  // Nobody knows whether the interrupted call took effect, so only a person may repeat it, also where the server says that it may be.
+  const isUnsure = hooks.interruptions > 0 && !isRead
+  const isAllowed = (at: string) => core.code?.isAllowedByRule(at, tool.name) === true
+  const isRuled = isAllowed(server)
   const running = runTool(
     core,
     {
       ...{ server, tool, args: call.args },
       requiresApproval: isUnsure || !(isRuled || isRead),
       mustRead: !isRuled && isRead,
+      isRuled: isAllowed,
       ...(isUnsure ? { warning: unsureWarning(hooks.interruptions) } : {})
     },
     {
       ...context,
-      // A call that may be repeated needs no record before it is sent.
-      ...(mustNotBeRepeated(tool) ? { beforeSending: hooks.beforeSending } : {}),
+      // A call that only reads needs no record before it is sent.
+      ...(isRead ? {} : { beforeSending: hooks.beforeSending }),
       asker: async (card) => {
         const decision = hooks.decided(card.hash)
         if (decision === undefined) throw new ApprovalPending(card)

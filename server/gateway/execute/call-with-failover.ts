@@ -21,6 +21,8 @@ export interface FailoverRules {
   mustRead?: boolean
   /** The call was approved for this server only. */
   here?: boolean
+  /** If given: an alternative that it does not allow may only read. */
+  isRuled?: ((server: string) => boolean) | undefined
 }
 
 /**
@@ -31,7 +33,7 @@ export async function callWithFailover(
   core: CallCore,
   server: string,
   input: CallInput,
-  { mustRead = false, here = false }: FailoverRules = {}
+  { mustRead = false, here = false, isRuled = () => true }: FailoverRules = {}
 ): Promise<Called> {
   const definitions = core.approvals?.definitions
   const isRead = (at: string, tool: StoredTool, tools: StoredTool[]) =>
@@ -53,7 +55,7 @@ export async function callWithFailover(
       // Nobody named this server, so its tool must be as it was accepted, even where a changed one may be called by name.
       const mayRun = async (tool: StoredTool, tools: StoredTool[]) =>
         (await definitions?.change(other, tool)) === undefined &&
-        (!mustStayReader || (await isRead(other, tool, tools)))
+        ((!mustStayReader && isRuled(other)) || (await isRead(other, tool, tools)))
       try {
         const { result, attempts } = await core.connections.call(other, { ...input, mayRun, mustNotRepeat })
         return { server: other, result, attempts: attempts + at + 1 }

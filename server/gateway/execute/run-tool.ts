@@ -45,7 +45,8 @@ export async function runTool(core: GatewayServices, request: ToolRequest, conte
     const called = await traced(tracing, 'server call', about, () =>
       callWithFailover(core, server, tracing ? { ...input, meta: tracing.carry(context.meta) } : input, {
         mustRead: (request.found !== undefined || request.mustRead === true) && request.requiresApproval !== true,
-        here: approvedBy !== undefined
+        here: approvedBy !== undefined,
+        isRuled: request.isRuled
       })
     )
     const { calledMs } = progress

@@ -25,7 +25,7 @@ import { programCard } from '../../../code/program-card.ts'
 import type { RunLog } from '../../../code/run-log.ts'
 import { headOf } from '../../../lib/cut-text.ts'
 import { type AppError, isAppError } from '../../../lib/errors.ts'
-import { isReadOnly, mustNotBeRepeated } from '../../../policy/tool-effects.ts'
+import { isReadOnly } from '../../../policy/tool-effects.ts'
 import type { NewEvent } from '../../../storage/event-log.ts'
 import { typeSignature } from '../../../tools/type-signature.ts'
 import type { Conversation } from '../../feed/conversation.ts'
@@ -150,8 +150,8 @@ export class ChatCalls implements ProgramCalls {
     if (asked?.type !== 'tool:approval_required') return
     const isCovered =
       rule === undefined && isRead && changed.size === 0 && coversReads(transcript.calls, program.callId)
-    // Nobody knows whether the interrupted call took effect, so only a person may repeat it.
-    const isUnsure = repeats > 0 && mustNotBeRepeated(tool)
+    // Nobody knows whether the interrupted call took effect, so only a person may repeat it, also where the server says that it may be.
+    const isUnsure = repeats > 0 && (!isRead || changed.size > 0)
     const { line, source, sources } = programCard(this.#place.log, call, cardOf(asked.data), 0).code ?? noOrigin
     const warning = isUnsure ? { warning: unsureWarning(repeats) } : {}
     const origin = { callId: program.callId, n: call.n, line, source, sources, ...(isRead && { isRead }), ...warning }
