@@ -17,6 +17,7 @@ import { claimDataDir } from '../storage/claim-data-dir.ts'
 import { readDeploymentId } from '../storage/deployment-file.ts'
 import { lockDataDir } from '../storage/embedded/data-dir-lock.ts'
 import { StoreFormat } from '../storage/format/store-format.ts'
+import { takeTurn } from '../storage/key-value-store.ts'
 import { observedCheckpoints, observedStore } from '../storage/observed-store.ts'
 import type { Patience } from '../storage/redis/redis-client.ts'
 import { sessionLost } from '../storage/store-errors.ts'
@@ -85,6 +86,9 @@ async function openStorage(settings: Settings, logger: Logger, overrides: CoreOv
   }
 }
 
+/** Longer than from one round of the janitor to the next, so that the same instance goes on as long as it lives. */
+const CLEANER_MS = 150_000
+
 export async function createCore(settings: Settings, logger: Logger, overrides: CoreOverrides = {}) {
   const dataDir = dataPaths(settings.DATA_DIR).root
   // Instances that share a Redis share the folder too; the embedded store serves one.
@@ -108,17 +112,15 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
   const quotas: Quotas = new Quotas(stored, settings)
   const sessions: SessionManager = new SessionManager(
     {
-      instanceId,
-      engine,
+      ...{ instanceId, engine, checkpoints, logger },
       store: store.sessions,
       events: store.events,
-      checkpoints,
       ownerOf: (sessionId) => access.ownerOf(sessionId),
-      logger,
       publish: feed.stored,
       emptied: async () => feed.emptied(),
       isAlone: lock !== undefined,
       forked: observer?.forked,
+      cleansForAll: () => takeTurn({ ...store, instanceId }, 'janitor', CLEANER_MS),
       forgotten: async (sessionId) => {
         feed.gone(sessionId, await access.forget(sessionId))
       }

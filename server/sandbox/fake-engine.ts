@@ -142,6 +142,8 @@ function asEntry(path: string, text: string): WorkspaceEntry & { data: string } 
 }
 
 export class FakeEngine implements SandboxEngine {
+  isShared = false
+  readonly swept: string[] = []
   readonly containers = new Map<string, FakeContainer>()
   /** Containers created while this is set have no room for files. */
   isFull = false
@@ -216,9 +218,13 @@ export class FakeEngine implements SandboxEngine {
     return this.containers.delete(containerId)
   }
 
-  async list(deployment: string) {
+  async sweep(deployment: string): Promise<void> {
+    this.swept.push(deployment)
+  }
+
+  async list(deployment: string, instance?: string) {
     return [...this.containers.values()]
-      .filter(({ owner }) => owner.deployment === deployment)
+      .filter(({ owner }) => owner.deployment === deployment && (instance ?? owner.instance) === owner.instance)
       .map(({ id, owner }) => ({ id, instance: owner.instance, createdAt: 0 }))
   }
 

@@ -114,6 +114,8 @@ export interface WorkspaceConnection {
 }
 
 export interface SandboxEngine {
+  /** Whether all instances of a deployment see the same containers, so that one of them can clean up for all. */
+  readonly isShared?: boolean
   /** Throws `engine_unavailable`, which says what to do. */
   status(): Promise<EngineStatus>
   /** Makes sure that the image exists, builds it if it is missing, and returns its name. Concurrent calls share one build. */
@@ -135,8 +137,8 @@ export interface SandboxEngine {
   unpause?(containerId: string): Promise<void>
   /** Removes a container in any state. Returns false if it is already gone or another call removes it. */
   remove(containerId: string): Promise<boolean>
-  /** Lists the containers of a deployment, in any state. */
-  list(deployment: string): Promise<ContainerSummary[]>
+  /** Lists the containers of a deployment, in any state; those of one instance if it is named. */
+  list(deployment: string, instance?: string): Promise<ContainerSummary[]>
   /**
    * Removes what earlier processes left behind that no deployment lists, and prepares what this deployment shares. Missing if there is
    * nothing of that kind.

@@ -87,7 +87,10 @@ export function createDockerEngine(options: DockerEngineOptions): DockerEngine {
       return removeContainer(docker, call, containerId)
     },
 
-    list: (deployment) => listContainers(docker, call, deployment),
+    async list(deployment, instance) {
+      const all = await listContainers(docker, call, deployment)
+      return instance === undefined ? all : all.filter((each) => each.instance === instance)
+    },
 
     async verifyLimits(connection) {
       const seen = await connection.limits()

@@ -9,7 +9,7 @@ import { AppError, isAppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { backoffMs } from '../../lib/waiting/backoff.ts'
 import type { SandboxLimits } from '../port.ts'
-import { DEFAULT_UIDS, uidCount } from '../uid-range.ts'
+import { DEFAULT_UIDS, type UidRange } from '../uid-range.ts'
 import { checkAdmitted } from './admitted-pod.ts'
 import { statusOf, wasRefused } from './api/api-error.ts'
 import type { ClusterApi } from './api/cluster-api.ts'
@@ -17,7 +17,9 @@ import { LABEL, type PodOptions, podOf } from './pod-spec.ts'
 import { isRunning, whyHopeless, whyPending } from './pod-state.ts'
 import { readBack } from './read-back.ts'
 
+const NAME = 'mcp-sandbox-'
 const MAX_TRIES = 256
+const GUESSES = 3
 const CONFLICT = 409
 const QUOTA_TRIES = 8
 const QUOTA_CONFLICT = { firstMs: 50, maxMs: 1000 }
@@ -56,9 +58,11 @@ interface NewPod {
 async function createPod(options: CreatePodOptions, labels: Record<string, string>): Promise<NewPod> {
   const { uids = DEFAULT_UIDS } = options.limits
   const tried = new Set<number>()
-  while (tried.size < Math.min(uidCount(uids), MAX_TRIES)) {
-    const uid = randomInt(uids.first, uids.last + 1)
-    if (tried.has(uid)) continue
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    // Guessing is the fastest way while most names are free.
+    if (tries === GUESSES) for (const uid of await usedIds(options.api)) tried.add(uid)
+    const uid = untried(uids, tried)
+    if (uid === undefined) break
     options.signal.throwIfAborted()
     tried.add(uid)
     const made = await tryCreate(options, labels, uid)
@@ -68,6 +72,18 @@ async function createPod(options: CreatePodOptions, labels: Record<string, strin
   throw new AppError('unavailable', 'sandbox_uids_used_up', message)
 }
 
+function untried({ first, last }: UidRange, tried: ReadonlySet<number>): number | undefined {
+  const uid = randomInt(first, last + 1)
+  if (!tried.has(uid)) return uid
+  const free = Array.from({ length: last - first + 1 }, (_, n) => first + n).filter((each) => !tried.has(each))
+  return free[randomInt(Math.max(free.length, 1))]
+}
+
+async function usedIds(api: ClusterApi): Promise<number[]> {
+  const pods = await api.listMetadata(LABEL.app)
+  return pods.map(({ metadata }) => Number(metadata?.name?.slice(NAME.length)))
+}
+
 /** Returns null if another pod has this name. */
 async function tryCreate(
   options: CreatePodOptions,
@@ -75,7 +91,7 @@ async function tryCreate(
   uid: number
 ): Promise<NewPod | null> {
   const { api, limits, pods, idleSeconds } = options
-  const name = `mcp-sandbox-${uid}`
+  const name = `${NAME}${uid}`
   const claim = randomUUID()
   const asked = podOf({ name, uid, limits, options: pods, idleSeconds, labels: { ...labels, [LABEL.claim]: claim } })
   try {

@@ -59,6 +59,7 @@ export interface KubernetesEngineOptions {
 }
 
 export class KubernetesEngine implements SandboxEngine {
+  readonly isShared = true
   readonly api: ClusterApi
   readonly #options: KubernetesEngineOptions
   readonly #creating: CreatePodOptions
@@ -84,7 +85,7 @@ export class KubernetesEngine implements SandboxEngine {
   }
 
   async status(): Promise<EngineStatus> {
-    const [version, all] = await Promise.all([this.api.version(), this.api.listPods(`${LABEL.app}=${APP}`)])
+    const [version, all] = await Promise.all([this.api.version(), this.api.listMetadata(`${LABEL.app}=${APP}`)])
     return { name: 'Kubernetes', version, runtimes: [], cgroupVersion: '', containers: all.length, remapsUsers: false }
   }
 
@@ -143,9 +144,10 @@ export class KubernetesEngine implements SandboxEngine {
     return isRemoved
   }
 
-  async list(deployment: string): Promise<ContainerSummary[]> {
+  async list(deployment: string, instance?: string): Promise<ContainerSummary[]> {
     const selector = `${LABEL.app}=${APP},${LABEL.deployment}=${deployment},${LABEL.state}=${STATE.used}`
-    return (await this.api.listPods(selector)).filter(isLive).map((pod) => ({
+    const mine = instance === undefined ? '' : `,${LABEL.instance}=${instance}`
+    return (await this.api.listMetadata(selector + mine)).filter(isLive).map((pod) => ({
       id: podId(pod),
       instance: pod.metadata?.labels?.[LABEL.instance] ?? '',
       createdAt: pod.metadata?.creationTimestamp?.getTime() ?? 0

@@ -3,7 +3,7 @@ import { AppError } from '../../lib/errors.ts'
 import type { ContainerState } from '../port.ts'
 
 /** Names are used again, so a sandbox is known by the name and the unique id of its pod. */
-export function podId({ metadata }: V1Pod): string {
+export function podId({ metadata }: Pick<V1Pod, 'metadata'>): string {
   return `${metadata?.name ?? ''}@${metadata?.uid ?? ''}`
 }
 
@@ -13,7 +13,7 @@ export function splitId(id: string): { name: string; uid: string } {
 }
 
 /** A pod that the cluster is deleting counts as gone. */
-export function isLive({ metadata }: V1Pod): boolean {
+export function isLive({ metadata }: Pick<V1Pod, 'metadata'>): boolean {
   return metadata?.deletionTimestamp === undefined
 }
 

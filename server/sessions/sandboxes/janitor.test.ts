@@ -117,6 +117,27 @@ describe('retention', () => {
 describe('containers that no session is bound to', () => {
   const one = { orphanGraceMs: 0, janitorIntervalMs: 3_600_000 }
 
+  it('are removed once for all instances that share an engine; the others look after their own', async () => {
+    fake.engine.isShared = true
+    const [first, second] = [await fake.start('one', one), await fake.start('two', one)]
+    const deployment = await fake.store.sessions.deploymentId()
+    const lists = vi.spyOn(fake.engine, 'list')
+    const swept = fake.engine.swept.length
+    for (const instance of ['two', 'unknown']) await fake.engine.create({ deployment, instance })
+    await second.janitor.round()
+    await second.janitor.round()
+    expect([...fake.engine.containers.values()].map(({ owner }) => owner.instance)).toEqual(['unknown'])
+    expect(lists.mock.calls).toEqual([
+      [deployment, 'two'],
+      [deployment, 'two']
+    ])
+    expect(fake.engine.swept).toHaveLength(swept)
+    await first.janitor.round()
+    await first.janitor.round()
+    expect(fake.engine.containers.size).toBe(0)
+    expect(fake.engine.swept.slice(swept)).toEqual([deployment, deployment])
+  })
+
   it('go at once when their instance has ended, and when seen twice if the store never heard of it; those of live ones stay', async () => {
     const manager = await fake.start('one', one)
     await fake.start('live', one)

@@ -89,7 +89,7 @@ export class Janitor {
     for (const [what, job] of [
       ['recycle idle sandboxes', () => this.#reap()],
       ['remove orphans', () => this.#removeOrphans()],
-      ['remove what earlier processes left', async () => this.#options.deps.engine.sweep?.(this.#options.deployment())],
+      ['remove what earlier processes left', () => this.#sweepEngine()],
       ['remove expired sessions', () => this.#expire()]
     ] as const) {
       try {
@@ -98,6 +98,16 @@ export class Janitor {
         this.#options.deps.logger.warn({ err: error }, `Could not ${what}: ${messageOf(error)}`)
       }
     }
+  }
+
+  async #cleansForAll(): Promise<boolean> {
+    const { engine, cleansForAll } = this.#options.deps
+    return !engine.isShared || !cleansForAll || (await cleansForAll())
+  }
+
+  async #sweepEngine(): Promise<void> {
+    const { deps, deployment } = this.#options
+    if (deps.engine.sweep && (await this.#cleansForAll())) await deps.engine.sweep(deployment())
   }
 
   async #reap(): Promise<void> {
@@ -140,7 +150,7 @@ export class Janitor {
 
   async #removeOrphans(): Promise<void> {
     const { deps } = this.#options
-    const loose = await this.#looseContainers()
+    const loose = await this.#looseContainers((await this.#cleansForAll()) ? undefined : deps.instanceId)
     const dead = await this.#provenDead()
     const alive = new Set(await deps.store.instances())
     const orphans = loose.filter((container) => {
@@ -153,10 +163,10 @@ export class Janitor {
   }
 
   /** Containers of this deployment that no session is bound to and that this instance does not need. */
-  async #looseContainers(): Promise<ContainerSummary[]> {
+  async #looseContainers(instance?: string): Promise<ContainerSummary[]> {
     const { deps, made, inUse, deployment } = this.#options
     // Ask the engine first and the store second, so that a container bound in between counts as bound.
-    const containers = await deps.engine.list(deployment())
+    const containers = await deps.engine.list(deployment(), instance)
     const bound = new Set((await deps.store.list()).map((record) => record.containerId))
     const used = inUse()
     return containers.filter(({ id }) => !bound.has(id) && !made.has(id) && !used.has(id))

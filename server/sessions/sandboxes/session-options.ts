@@ -59,6 +59,8 @@ export interface SessionsDeps {
    * store's record of an instance's end counts.
    */
   isAlone?: boolean
+  /** Says yes to one of the instances that share an engine, which then cleans up for all. */
+  cleansForAll?: (() => Promise<boolean>) | undefined
   /** Called when a fork was opened, or could not be. */
   forked?: ((end: { ms: number; error?: unknown }) => void) | undefined
   /** Called for every session that was removed because it expired. */

@@ -36,6 +36,7 @@ export const CONTAINER = 'sandbox'
 const QUICK_MS = 10_000
 const EXEC_MS = 30_000
 const PAGE = 500
+const METADATA_ONLY = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1'
 const TOO_MANY = 429
 const BUSY = { firstMs: 250, maxMs: 3000 }
 const WATCH_SECONDS = 300
@@ -96,7 +97,7 @@ export class ClusterApi {
   patchPod(name: string, body: PatchStep[]): Promise<V1Pod> {
     const { namespace } = this
     const work: Work<V1Pod> = (options) => this.#core.patchNamespacedPod({ name, namespace, body }, options)
-    return this.#call('change a pod', work, PatchStrategy.JsonPatch)
+    return this.#call('change a pod', work, { 'Content-Type': PatchStrategy.JsonPatch })
   }
 
   /** The precondition keeps another pod of the same name alive. */
@@ -119,6 +120,17 @@ export class ClusterApi {
       from = metadata?._continue || undefined
       if (from === undefined || pods.length >= max) return pods
     }
+  }
+
+  /**
+   * Pods with their metadata alone, from the memory of the API server: a tenth of the bytes, and no read of its store. The list may be
+   * some seconds old.
+   */
+  async listMetadata(labelSelector: string): Promise<Pick<V1Pod, 'metadata'>[]> {
+    const { namespace } = this
+    const query = { namespace, labelSelector, resourceVersion: '0' }
+    const work: Work<V1PodList> = (options) => this.#core.listNamespacedPod(query, options)
+    return (await this.#call('list pods', work, { Accept: METADATA_ONLY })).items
   }
 
   /** Calls back with every later state of the pod, and calls `onEnd` if the cluster ends the watch. Returns a function that ends it. */
@@ -182,12 +194,12 @@ export class ClusterApi {
     return this.#call('renew a lease', (options) => api.replaceNamespacedLease({ name, namespace, body }, options))
   }
 
-  #call<T>(to: string, work: Work<T>, contentType?: string): Promise<T> {
+  #call<T>(to: string, work: Work<T>, headers: Record<string, string> = {}): Promise<T> {
     const { address, namespace } = this
     const deadline = { what: `the Kubernetes API to ${to}`, ms: QUICK_MS, code: 'engine_timeout' }
     return withDeadline(deadline, async (signal) => {
       try {
-        return await unlessBusy(() => work(withSignal(signal, contentType)), signal)
+        return await unlessBusy(() => work(withSignal(signal, headers)), signal)
       } catch (error) {
         throw translateApiError(error, { address, namespace, to })
       }
@@ -207,11 +219,11 @@ async function unlessBusy<T>(work: () => Promise<T>, signal: AbortSignal): Promi
   }
 }
 
-function withSignal(signal: AbortSignal, contentType: string | undefined): ConfigurationOptions {
+function withSignal(signal: AbortSignal, headers: Record<string, string>): ConfigurationOptions {
   const same = <T>(value: T) => new Observable(Promise.resolve(value))
   const pre = (request: RequestContext) => {
     request.setSignal(signal)
-    if (contentType !== undefined) request.setHeaderParam('Content-Type', contentType)
+    for (const [name, value] of Object.entries(headers)) request.setHeaderParam(name, value)
     return same(request)
   }
   return {
