@@ -80,6 +80,7 @@ describe('the Role', () => {
       engine.inspect(id),
       engine.list('x'),
       engine.status(),
+      engine.api.events('x'),
       engine.api.policies(),
       engine.api.quotas()
     ])

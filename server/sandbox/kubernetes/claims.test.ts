@@ -1,4 +1,5 @@
 /** Pods without containers: what counts here is what the API server says. */
+import { randomUUID } from 'node:crypto'
 import { afterEach, describe, expect, it } from 'vitest'
 import { serveFakeWorkspace } from '../../../tests/fixtures/kubernetes/fake-server.ts'
 import {
@@ -257,6 +258,36 @@ describe('a busy API server', () => {
 })
 
 describe('a cluster without room', () => {
+  it('or with a network that fails says so for the pod that did not start', async () => {
+    await start()
+    const where = 'plugin type="x" failed: dial tcp 10.9.8.7:443: i/o timeout'
+    test.cluster.unschedulable = 'wait'
+    test.cluster.fault = (call) => {
+      const [pod] = test.cluster.pods(NAMESPACE)
+      if (call !== 'watch pods' || !pod) return undefined
+      test.cluster.setStatus(pod, { phase: 'Pending' })
+      for (const [second, type, reason, uid] of [
+        [2, 'Warning', 'FailedCreatePodSandBox', pod.metadata.uid],
+        [1, 'Warning', 'FailedMount', pod.metadata.uid],
+        [3, 'Normal', 'Scheduled', pod.metadata.uid],
+        [4, 'Warning', 'Other', 'of another pod']
+      ])
+        test.cluster.objects.create('Event', NAMESPACE, {
+          ...{ metadata: { name: randomUUID() }, type, reason, message: where },
+          lastTimestamp: `2026-01-01T00:00:0${second}Z`,
+          involvedObject: { uid }
+        })
+      return undefined
+    }
+    const error = await test
+      .engine({ startMs: 300 })
+      .create(test.owner)
+      .catch((caught) => caught)
+    expect(error).toMatchObject({ code: 'engine_timeout', where: `FailedCreatePodSandBox: ${where}` })
+    expect(error.message).toContain('The cluster says: FailedCreatePodSandBox.')
+    expect(error.message).not.toContain('10.9.8.7')
+  })
+
   it('says which quota is used up', async () => {
     await start({ maxPods: 1 })
     const engine = test.engine()

@@ -4,7 +4,7 @@
  */
 import { randomInt, randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { V1Pod } from '@kubernetes/client-node'
+import type { CoreV1Event, V1Pod } from '@kubernetes/client-node'
 import { AppError, isAppError } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { backoffMs } from '../../lib/waiting/backoff.ts'
@@ -20,6 +20,7 @@ import { readBack } from './read-back.ts'
 const NAME = 'mcp-sandbox-'
 const MAX_TRIES = 256
 const GUESSES = 3
+const MAX_WHERE_CHARS = 500
 const CONFLICT = 409
 const QUOTA_TRIES = 8
 const QUOTA_CONFLICT = { firstMs: 50, maxMs: 1000 }
@@ -138,7 +139,7 @@ async function untilRunning({ api, startMs, signal }: CreatePodOptions, created:
     const hopeless = whyHopeless(pod)
     if (hopeless) throw hopeless
     const left = until - performance.now()
-    if (left <= 0) throw whyPending(pod)
+    if (left <= 0) throw await explained(api, pod, whyPending(pod))
     const next = await nextState(api, pod, left, signal)
     if (next) failures = 0
     else {
@@ -151,6 +152,20 @@ async function untilRunning({ api, startMs, signal }: CreatePodOptions, created:
     if (pod.metadata?.uid !== created.metadata?.uid) throw deletedMeanwhile()
   }
   return pod
+}
+
+/** Networks, volumes and images that a node can't set up are in the events of the pod only. */
+async function explained(api: ClusterApi, { metadata }: V1Pod, error: AppError): Promise<AppError> {
+  if (error.code !== 'engine_timeout') return error
+  const events = await api.events(metadata?.uid ?? '').catch(() => [])
+  const [last] = events.filter(({ type }) => type === 'Warning').sort((a, b) => timeOf(b) - timeOf(a))
+  if (!last) return error
+  const where = `${last.reason}: ${last.message ?? ''}`.slice(0, MAX_WHERE_CHARS)
+  return new AppError(error.kind, error.code, `${error.message} The cluster says: ${last.reason}.`, { where })
+}
+
+function timeOf({ lastTimestamp, eventTime, metadata }: CoreV1Event): number {
+  return Number(lastTimestamp ?? eventTime ?? metadata.creationTimestamp ?? 0)
 }
 
 async function lookAgain(api: ClusterApi, pod: V1Pod, mayWait: boolean): Promise<V1Pod> {

@@ -60,5 +60,9 @@ export function whyPending(pod: V1Pod | undefined): AppError {
     const message = `There is no room in the cluster: ${scheduled.message ?? scheduled.reason ?? 'the pod can not be scheduled'}`
     return new AppError('unavailable', 'cluster_full', message.slice(0, 700))
   }
-  return new AppError('timeout', 'engine_timeout', 'The pod of a sandbox did not start in time: see its events.')
+  return new AppError(
+    'timeout',
+    'engine_timeout',
+    'The pod of a sandbox did not start in time: try again, or ask the operator of this server.'
+  )
 }

@@ -8,6 +8,8 @@ import {
   type ConfigurationOptions,
   CoordinationV1Api,
   CoreV1Api,
+  type CoreV1Event,
+  type CoreV1EventList,
   type KubeConfig,
   NetworkingV1Api,
   Observable,
@@ -36,6 +38,7 @@ export const CONTAINER = 'sandbox'
 const QUICK_MS = 10_000
 const EXEC_MS = 30_000
 const PAGE = 500
+const MAX_EVENTS = 50
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1'
 const TOO_MANY = 429
 const BUSY = { firstMs: 250, maxMs: 3000 }
@@ -54,6 +57,7 @@ export const NEEDED_RIGHTS: readonly Right[] = [
   // Since Kubernetes 1.35, exec over WebSocket needs both.
   ...['get', 'create'].map((verb) => ({ verb, group: '', resource: 'pods', subresource: 'exec' })),
   ...['get', 'create', 'update'].map((verb) => ({ verb, group: 'coordination.k8s.io', resource: 'leases' })),
+  { verb: 'list', group: '', resource: 'events' },
   { verb: 'list', group: '', resource: 'resourcequotas' },
   { verb: 'list', group: 'networking.k8s.io', resource: 'networkpolicies' }
 ]
@@ -159,6 +163,14 @@ export class ClusterApi {
     const body = { spec: { resourceAttributes: { namespace: this.namespace, ...right } } }
     const work: Work<V1SelfSubjectAccessReview> = (options) => api.createSelfSubjectAccessReview({ body }, options)
     return (await this.#call('say what we may do', work)).status?.allowed ?? false
+  }
+
+  /** Returns the events of an object, in no order. */
+  async events(uid: string): Promise<CoreV1Event[]> {
+    const { namespace } = this
+    const query = { namespace, fieldSelector: `involvedObject.uid=${uid}`, limit: MAX_EVENTS }
+    const work: Work<CoreV1EventList> = (options) => this.#core.listNamespacedEvent(query, options)
+    return (await this.#call('list events', work)).items
   }
 
   async policies(): Promise<V1NetworkPolicy[]> {
