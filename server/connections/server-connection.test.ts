@@ -10,6 +10,13 @@ import { ServerLog } from './server-log.ts'
 
 afterEach(() => void vi.useRealTimers())
 
+type Options = ConstructorParameters<typeof ServerConnection>[0]
+
+function connectionTo(entry: Options['entry'], open: Options['open'], gate = new StartGate(1)): ServerConnection {
+  const quiet = { log: new ServerLog(undefined), logger: silentLogger, toolsSeen: () => 0 }
+  return new ServerConnection({ entry, open, gate, ...quiet, onListed: () => {}, onFailed: () => {} })
+}
+
 it.each([
   ['stops when it has had no call for idleSeconds', 5, 'stopped'],
   ['with idleSeconds 0 never stops when idle', 0, 'running']
@@ -28,16 +35,10 @@ it.each([
       this.closed = true
     }
   }
-  const connection = new ServerConnection({
+  const connection = connectionTo(
     entry,
-    log: new ServerLog(undefined),
-    logger: silentLogger,
-    toolsSeen: () => 0,
-    gate: new StartGate(1),
-    open: async () => new Open(entry, new Client({ name: 'test', version: '1' }), undefined, (text) => text),
-    onListed: () => {},
-    onFailed: () => {}
-  })
+    async () => new Open(entry, new Client({ name: 'test', version: '1' }), undefined, (text) => text)
+  )
   await connection.list(new AbortController().signal)
   expect(connection.state.state).toBe('running')
   await vi.advanceTimersByTimeAsync(86_400_000)
@@ -56,18 +57,9 @@ it('lists tools less and less often for a server that keeps announcing changes',
     }
   }
   let changed = () => {}
-  const connection = new ServerConnection({
-    entry,
-    log: new ServerLog(undefined),
-    logger: silentLogger,
-    toolsSeen: () => 0,
-    gate: new StartGate(1),
-    open: async (_, onToolsChanged) => {
-      changed = onToolsChanged
-      return new Listed(entry, new Client({ name: 'test', version: '1' }), undefined, (text) => text)
-    },
-    onListed: () => {},
-    onFailed: () => {}
+  const connection = connectionTo(entry, async (_, onToolsChanged) => {
+    changed = onToolsChanged
+    return new Listed(entry, new Client({ name: 'test', version: '1' }), undefined, (text) => text)
   })
   await connection.list(new AbortController().signal)
   changed()
@@ -102,16 +94,10 @@ function answering(answer: () => AppError | undefined) {
     }
     override async close() {}
   }
-  const connection = new ServerConnection({
+  const connection = connectionTo(
     entry,
-    log: new ServerLog(undefined),
-    logger: silentLogger,
-    toolsSeen: () => 0,
-    gate: new StartGate(1),
-    open: async () => new Answering(entry, new Client({ name: 'test', version: '1' }), undefined, (text) => text),
-    onListed: () => {},
-    onFailed: () => {}
-  })
+    async () => new Answering(entry, new Client({ name: 'test', version: '1' }), undefined, (text) => text)
+  )
   const call = () =>
     connection.call({ caller, tool: 'wait', args: {}, signal: new AbortController().signal, mustNotRepeat: true })
   return { connection, call }
@@ -155,22 +141,13 @@ it.each([
   vi.useFakeTimers()
   const entry = readEntry('slow', { command: 'none' }, 0)
   const opened: number[] = []
-  const connection = new ServerConnection({
-    entry,
-    log: new ServerLog(undefined),
-    logger: silentLogger,
-    toolsSeen: () => 0,
-    gate: new StartGate(1),
-    open: async (signal, _changed, answersBy) => {
-      opened.push(Math.round(answersBy - performance.now()))
-      if (code === 'server_failed') {
-        if (ms > 0) await new Promise((done) => setTimeout(done, ms))
-        throw new AppError('unavailable', 'server_failed', 'It ended.')
-      }
-      return new Promise((_done, fail) => signal.addEventListener('abort', () => fail(signal.reason)))
-    },
-    onListed: () => {},
-    onFailed: () => {}
+  const connection = connectionTo(entry, async (signal, _changed, answersBy) => {
+    opened.push(Math.round(answersBy - performance.now()))
+    if (code === 'server_failed') {
+      if (ms > 0) await new Promise((done) => setTimeout(done, ms))
+      throw new AppError('unavailable', 'server_failed', 'It ended.')
+    }
+    return new Promise((_done, fail) => signal.addEventListener('abort', () => fail(signal.reason)))
   })
   const failed = connection.list(new AbortController().signal).catch((error) => error)
   await vi.advanceTimersByTimeAsync(60_000)
@@ -186,17 +163,16 @@ it('lets a start that makes progress go on in the background, and says so', asyn
   let starts = 0
   const gate = new StartGate(1)
   const { promise: answered, resolve: answer } = Promise.withResolvers<LiveServer>()
-  const connection = new ServerConnection({
-    ...{ entry, gate, log: new ServerLog(undefined), logger: silentLogger, toolsSeen: () => 0 },
-    open: async (signal, _changed, answersBy, onOvertime) => {
+  const connection = connectionTo(
+    entry,
+    async (signal, _changed, answersBy, onOvertime) => {
       starts++
       setTimeout(onOvertime, answersBy - performance.now())
       const ended = new Promise<never>((_, fail) => signal.addEventListener('abort', () => fail(signal.reason)))
       return Promise.race([answered, ended])
     },
-    onListed: () => {},
-    onFailed: () => {}
-  })
+    gate
+  )
   const list = () => connection.list(new AbortController().signal).catch((error) => error)
   const first = list()
   await vi.advanceTimersByTimeAsync(29_000)
