@@ -2,6 +2,7 @@ import { isRecord } from '../../lib/is-record.ts'
 import { looksSecret } from '../literal-secrets.ts'
 import { secretNames } from '../placeholders.ts'
 import { type ServerEntry, valuesOf } from '../server-entry.ts'
+import { freeSecretName } from './secret-names.ts'
 
 type Raw = Record<string, unknown>
 
@@ -25,13 +26,8 @@ export function takeSecretsOut(
   const secrets = new Map<string, string>()
   const placeholder = (server: string, name: string, value: string) => {
     const [, scheme = '', secret = ''] = /^((?:Bearer|Basic|Token|ApiKey|Api-Key|Key) )?([\s\S]*)$/i.exec(value) ?? []
-    const wish = `${server}_${name}`
-      .toUpperCase()
-      .replace(/[^A-Z0-9]+/g, '_')
-      .replace(/^(?![A-Z])/, '_')
-    let key = wish
-    const isOthers = (name: string) => inUse.has(name) || (secrets.has(name) && secrets.get(name) !== secret)
-    for (let number = 2; isOthers(key); number++) key = `${wish}_${number}`
+    const isOthers = (key: string) => inUse.has(key) || (secrets.has(key) && secrets.get(key) !== secret)
+    const { key } = freeSecretName(server, name, isOthers)
     secrets.set(key, secret)
     return `${scheme}\${secret:${key}}`
   }

@@ -4,6 +4,7 @@
  */
 import { EntryProblem } from '../entry-values.ts'
 import { LOADERS } from '../shown-value.ts'
+import { freeSecretName } from './secret-names.ts'
 import type { Argument, Input, NamedInput, Package, Remote, ServerJson } from './server-json.ts'
 
 /** A value that the user must give. */
@@ -223,13 +224,8 @@ class Filler {
   /** A new name: otherwise a publisher could choose names that make the one of a secret of another server, or of this machine. */
   #secretNamed(name: string): string {
     const { server, isTaken = () => false } = this.#values
-    const wish = `${server}_${name}`
-      .toUpperCase()
-      .replace(/[^A-Z0-9]+/g, '_')
-      .replace(/^(?![A-Z])/, '_')
-    let key = wish
-    for (let number = 2; isTaken(key); number++) key = `${wish}_${number}`
-    if (key !== wish) this.notes.push(`"${name}" becomes the secret ${key}, because ${wish} is there already`)
+    const { key, preferred } = freeSecretName(server, name, isTaken)
+    if (key !== preferred) this.notes.push(`"${name}" becomes the secret ${key}, because ${preferred} is there already`)
     return `\${secret:${key}}`
   }
 
