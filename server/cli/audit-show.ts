@@ -8,6 +8,7 @@ import { type VerifiedChain, verifyAudit } from '../audit/verify-audit.ts'
 import { AppError, messageOf } from '../lib/errors.ts'
 import { plural } from '../lib/plural.ts'
 import type { CommandInput } from './command.ts'
+import { usageError } from './usage-error.ts'
 
 const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 100_000
@@ -33,7 +34,7 @@ export async function showAudit(source: AuditSource, action: string, flags: Comm
   const json = flags.json === true
   const { dir, shared } = source
   if (action === 'verify') return verify(source, json)
-  if (action !== 'show') throw usage(`There is no "audit ${action}"`)
+  if (action !== 'show') throw usageError(`There is no "audit ${action}"`, 'audit')
   const filter = readFilter(flags)
   await refresh(source)
   const { entries } = readAudit(foldersOf(source), filter)
@@ -128,9 +129,10 @@ function readFilter(flags: CommandInput['flags']): AuditFilter {
   const text = (name: string) => (typeof flags[name] === 'string' ? flags[name] : undefined)
   const limit = Number(text('limit') ?? DEFAULT_LIMIT)
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT)
-    throw usage(`--limit must be a whole number from 1 to ${MAX_LIMIT}`)
+    throw usageError(`--limit must be a whole number from 1 to ${MAX_LIMIT}`, 'audit')
   const outcome = text('outcome')
-  if (outcome !== undefined && !isOutcome(outcome)) throw usage(`--outcome must be one of ${AUDIT_OUTCOMES.join(', ')}`)
+  if (outcome !== undefined && !isOutcome(outcome))
+    throw usageError(`--outcome must be one of ${AUDIT_OUTCOMES.join(', ')}`, 'audit')
   const since = readSince(text('since'))
   return { limit, server: text('server'), tool: text('tool'), outcome, since, maxLookedAt: Number.POSITIVE_INFINITY }
 }
@@ -143,10 +145,7 @@ function readSince(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   const [, count, unit = ''] = /^(\d+)([smhd])$/.exec(text) ?? []
   const at = count === undefined ? Date.parse(text) : Date.now() - Number(count) * (UNITS[unit] ?? 0)
-  if (Number.isNaN(at)) throw usage('--since must be a time such as 2026-01-31T10:00 or an age such as 2h')
+  if (Number.isNaN(at))
+    throw usageError('--since must be a time such as 2026-01-31T10:00 or an age such as 2h', 'audit')
   return at
-}
-
-function usage(problem: string): AppError {
-  return new AppError('invalid', 'usage', `${problem}. See mcp-orchestrator audit --help.`)
 }

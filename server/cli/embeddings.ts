@@ -4,10 +4,11 @@ import { rm } from 'node:fs/promises'
 import { terminalLine } from '../../contract/hidden-characters.ts'
 import { dataPaths } from '../app/data-paths.ts'
 import { sayWhatIsUsed, userDefaults } from '../config/user-folders.ts'
-import { AppError, messageOf } from '../lib/errors.ts'
+import { messageOf } from '../lib/errors.ts'
 import { hasMinilm, LOCAL_MODEL, verifyMinilm } from '../models/local/minilm-files.ts'
 import type { Command } from './command.ts'
 import { installMinilm } from './embeddings-install.ts'
+import { usageError } from './usage-error.ts'
 
 const ACTIONS: Record<string, (folder: string) => Promise<number>> = {
   async install(folder) {
@@ -46,7 +47,7 @@ export const embeddingsCommand: Command = {
     const act = Object.hasOwn(ACTIONS, action) && more.length === 0 ? ACTIONS[action] : undefined
     if (!act) {
       const message = `There is no "embeddings ${[action, ...more].join(' ')}". See mcp-orchestrator embeddings --help.`
-      throw new AppError('invalid', 'usage', message)
+      throw usageError(message)
     }
     sayWhatIsUsed(settings, (setting) => setting !== 'DATA_DIR' || isNamed(setting))
     return act(dataPaths(settings.DATA_DIR).embeddings)

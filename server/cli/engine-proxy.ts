@@ -8,6 +8,7 @@ import { createLogger } from '../lib/logger.ts'
 import { CEILINGS } from '../sandbox/engine-proxy/create-rules.ts'
 import { closeEngineProxy, createEngineProxy } from '../sandbox/engine-proxy/engine-proxy.ts'
 import type { Command, CommandInput } from './command.ts'
+import { usageError } from './usage-error.ts'
 
 const ENGINE_SOCKET = '/var/run/docker.sock'
 /** How long calls and open streams may continue during shutdown. */
@@ -28,7 +29,7 @@ export const engineProxyCommand: Command = {
   async run(settings, { flags }) {
     const { listen: given, engine, network } = flags
     if (typeof given !== 'string' || given === '') {
-      throw new AppError('invalid', 'usage', 'Say where to listen: engine-proxy --listen /run/mcp/docker.sock')
+      throw usageError('Say where to listen: engine-proxy --listen /run/mcp/docker.sock')
     }
     // Make it absolute: a bare number would be a port that is open to the network.
     const listen = resolve(given)

@@ -2,10 +2,10 @@
 import { resolve } from 'node:path'
 import { loadSettings } from '../config/load-settings.ts'
 import type { Settings } from '../config/settings.ts'
-import { AppError } from '../lib/errors.ts'
 import { readSmallFile } from '../lib/files/read-small-file.ts'
 import { createLogger } from '../lib/logger.ts'
 import type { Command, CommandInput } from './command.ts'
+import { usageError } from './usage-error.ts'
 
 const MAX_FILE_BYTES = 1024 * 1024
 
@@ -20,7 +20,7 @@ export const migrateCommand: Command = {
   mainSettings: [],
   ignoresDotenv: true,
   async run(_settings, { words, flags }) {
-    if (words.length > 0) throw usage('migrate takes no words')
+    if (words.length > 0) throw usageError('migrate takes no words', 'migrate')
     const [from, to] = [readSide(flags, 'from'), readSide(flags, 'to')]
     const { migrate } = await import('../app/migration/migrate.ts')
     const isDryRun = flags['dry-run'] === true
@@ -32,12 +32,8 @@ export const migrateCommand: Command = {
 /** Only the file counts: the environment can't be right for both sides. */
 function readSide(flags: CommandInput['flags'], side: 'from' | 'to'): Settings {
   const file = flags[side]
-  if (typeof file !== 'string' || file === '') throw usage(`--${side} must name a file with settings`)
+  if (typeof file !== 'string' || file === '') throw usageError(`--${side} must name a file with settings`, 'migrate')
   return loadSettings({ env: {}, dotenv: readSmallFile(resolve(file), MAX_FILE_BYTES) })
-}
-
-function usage(problem: string): AppError {
-  return new AppError('invalid', 'usage', `${problem}. See mcp-orchestrator migrate --help.`)
 }
 
 function say(text: string): void {

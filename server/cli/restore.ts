@@ -18,6 +18,7 @@ import {
 import { isRestoreUnfinished, markFolder, removeRestored, unmarkFolder } from '../storage/backup/unfinished-restore.ts'
 import { lockDataDir } from '../storage/embedded/data-dir-lock.ts'
 import type { Command } from './command.ts'
+import { usageError } from './usage-error.ts'
 
 export const restoreCommand: Command = {
   name: 'restore',
@@ -27,7 +28,7 @@ export const restoreCommand: Command = {
   async run(settings, { words }) {
     const [from, more] = words
     if (from === undefined || more !== undefined) {
-      throw new AppError('invalid', 'usage', 'Name one backup: mcp-orchestrator restore FOLDER --data-dir NEW-FOLDER')
+      throw usageError('Name one backup: mcp-orchestrator restore FOLDER --data-dir NEW-FOLDER')
     }
     const dir = resolve(from)
     const dataDir = resolve(settings.DATA_DIR)

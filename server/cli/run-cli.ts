@@ -4,10 +4,11 @@ import { terminalLine, terminalText } from '../../contract/hidden-characters.ts'
 import { isNamed, loadSettings, readDotenv } from '../config/load-settings.ts'
 import { flagOf, SETTINGS, type SettingName } from '../config/settings.ts'
 import { credentialsDefault } from '../config/user-folders.ts'
-import { AppError, isAppError, messageOf, operatorMessageOf } from '../lib/errors.ts'
+import { type AppError, isAppError, messageOf, operatorMessageOf } from '../lib/errors.ts'
 import { packageVersion } from '../lib/files/package-version.ts'
 import { createLogger } from '../lib/logger.ts'
 import type { Command, CommandInput } from './command.ts'
+import { usageError } from './usage-error.ts'
 
 const EXIT = { failed: 1, usage: 2 }
 
@@ -83,7 +84,7 @@ function parseArguments(command: Command, args: string[]): Arguments {
 
 function usage(problem: string, command?: Command): AppError {
   const help = ['mcp-orchestrator', ...(command ? [command.name] : []), '--help'].join(' ')
-  return new AppError('invalid', 'usage', `${problem.replace(/\.$/, '')}. See ${help}.`)
+  return usageError(`${problem.replace(/\.$/, '')}. See ${help}.`)
 }
 
 function overview(commands: Command[]): string {

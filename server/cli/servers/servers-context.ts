@@ -5,6 +5,7 @@ import type { ServerEntry } from '../../catalog/server-entry.ts'
 import type { Settings } from '../../config/settings.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { CommandInput } from '../command.ts'
+import { usageError } from '../usage-error.ts'
 
 export interface ServersContext {
   settings: Settings
@@ -45,7 +46,7 @@ export function chosen({ registry, names, file }: ServersContext): ServerEntry[]
 export function oneName({ names }: ServersContext): string {
   const [name] = names
   if (name !== undefined && names.length === 1) return name
-  throw new AppError('invalid', 'usage', 'Name one server. See mcp-orchestrator servers --help.')
+  throw usageError('Name one server. See mcp-orchestrator servers --help.')
 }
 
 /** Without a terminal, the answer is no. */

@@ -7,7 +7,7 @@ import { refuseForeignPlaceholders } from '../../catalog/import/foreign-placehol
 import { planServers, warnings } from '../../catalog/import/plan-servers.ts'
 import { readEntry } from '../../catalog/read-entry.ts'
 import type { ServerEntry } from '../../catalog/server-entry.ts'
-import { AppError } from '../../lib/errors.ts'
+import { usageError } from '../usage-error.ts'
 import { oneName, print, type ServersContext } from './servers-context.ts'
 
 export async function addServer(context: ServersContext): Promise<number> {
@@ -37,14 +37,13 @@ export async function addServer(context: ServersContext): Promise<number> {
 async function addPasted(context: ServersContext, text: string): Promise<number> {
   const { file, flags, rest } = context
   const other = [...Object.keys(flags).filter((flag) => flag !== 'json'), ...rest][0]
-  if (other !== undefined)
-    throw new AppError('invalid', 'usage', 'JSON has the whole entry: give nothing else with it.')
+  if (other !== undefined) throw usageError('JSON has the whole entry: give nothing else with it.')
   const { raw, problems } = planServers(text, (name) => context.registry.servers.has(name))
   const fatal = problems.filter((problem) => problem.fatal)
   const names = Object.keys(raw)
   if (fatal.length > 0 || names.length === 0) {
     const reasons = fatal.map(({ server, reason }) => `"${server}": ${reason}.`).join(' ')
-    throw new AppError('invalid', 'usage', `Nothing was added. ${reasons || 'The JSON has no server.'}`)
+    throw usageError(`Nothing was added. ${reasons || 'The JSON has no server.'}`)
   }
   for (const { server, reason } of problems) process.stderr.write(`! ${terminalLine(`"${server}": ${reason}`)}\n`)
   const entries = names.map((name) => checked(name, raw[name] ?? {}))
@@ -92,7 +91,7 @@ function checked(name: string, raw: Record<string, unknown>) {
     return readEntry(name, raw, 0)
   } catch (error) {
     if (!(error instanceof EntryProblem)) throw error
-    throw new AppError('invalid', 'usage', `The server "${name}" can't be added: ${error.sentence}.`)
+    throw usageError(`The server "${name}" can't be added: ${error.sentence}.`)
   }
 }
 
@@ -105,12 +104,7 @@ function pairs(key: string, flag: string, given: unknown): Record<string, Record
     if (header !== undefined && value !== undefined) return [header, value]
     const at = text.indexOf('=')
     // The text is not shown: it may be a secret.
-    if (at < 1)
-      throw new AppError(
-        'invalid',
-        'usage',
-        `--${flag} needs NAME=VALUE${flag === 'header' ? ' or "NAME: VALUE"' : ''}.`
-      )
+    if (at < 1) throw usageError(`--${flag} needs NAME=VALUE${flag === 'header' ? ' or "NAME: VALUE"' : ''}.`)
     return [text.slice(0, at), text.slice(at + 1)]
   })
   return { [key]: Object.fromEntries(entries) }

@@ -4,6 +4,7 @@ import { type Listing, readListing, searchListing, writeListing } from '../../ca
 import { showLine } from '../../gateway/asking/show-as-data.ts'
 import { AppError } from '../../lib/errors.ts'
 import { plural } from '../../lib/plural.ts'
+import { usageError } from '../usage-error.ts'
 import { print, type ServersContext } from './servers-context.ts'
 
 /** Fetches the list of a registry; `search` and `import` then need no network. */
@@ -28,7 +29,7 @@ export async function fetchServers(context: ServersContext): Promise<number> {
 export async function searchServers(context: ServersContext): Promise<number> {
   const listing = storedListing(context)
   const query = context.names.join(' ')
-  if (query.trim() === '') throw new AppError('invalid', 'usage', 'Give words to search for: servers search WORD …')
+  if (query.trim() === '') throw usageError('Give words to search for: servers search WORD …')
   const { found, total } = searchListing(listing, query)
   const { source, fetchedAt } = listing
   const rows = found.map(({ name, version, description, isDeprecated }) => ({

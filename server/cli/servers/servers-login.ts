@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process'
 import { dataPaths } from '../../app/data-paths.ts'
 import type { RemoteEntry } from '../../catalog/server-entry.ts'
 import type { Logins } from '../../connections/remote/logins.ts'
-import { AppError } from '../../lib/errors.ts'
 import { SYSTEM_PATH } from '../../lib/system-path.ts'
+import { usageError } from '../usage-error.ts'
 import { chosen, oneName, print, type ServersContext } from './servers-context.ts'
 
 const WAIT_MS = 300_000
@@ -66,7 +66,7 @@ function oneRemote(context: ServersContext): RemoteEntry {
   oneName(context)
   const [entry] = chosen(context)
   if (entry?.kind === 'remote') return entry
-  throw new AppError('invalid', 'usage', `"${entry?.name}" is a local server: only remote servers need a login.`)
+  throw usageError(`"${entry?.name}" is a local server: only remote servers need a login.`)
 }
 
 function showUrl(url: URL): void {

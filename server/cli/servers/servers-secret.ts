@@ -6,6 +6,7 @@ import { setSecret } from '../../catalog/store-secrets.ts'
 import { userCredentials } from '../../config/user-folders.ts'
 import { showName } from '../../gateway/asking/show-as-data.ts'
 import { AppError } from '../../lib/errors.ts'
+import { usageError } from '../usage-error.ts'
 import { print, type ServersContext } from './servers-context.ts'
 
 const MAX_BYTES = 64 * 1024
@@ -14,12 +15,12 @@ const MAX_BYTES = 64 * 1024
 export async function storeSecret(context: ServersContext): Promise<number> {
   const { names, registry, settings } = context
   const [name = ''] = names
-  if (names.length !== 1) throw usage('Name one secret. See mcp-orchestrator servers --help')
+  if (names.length !== 1) throw usageError('Name one secret. See mcp-orchestrator servers --help.')
   if (!isPlaceholder(`\${secret:${name}}`))
-    throw usage('The name of a secret has letters, digits, _, . and -, and begins with a letter or _')
-  if (name === 'owners') throw usage('A secret can\'t be called "owners", which has another meaning in that file')
+    throw usageError('The name of a secret has letters, digits, _, . and -, and begins with a letter or _.')
+  if (name === 'owners') throw usageError('A secret can\'t be called "owners", which has another meaning in that file.')
   const value = (process.stdin.isTTY ? await askHidden(`${name}: `) : await readInput()).replace(/\r?\n$/, '')
-  if (value.trim() === '') throw usage('The value is empty: nothing was stored')
+  if (value.trim() === '') throw usageError('The value is empty: nothing was stored.')
   const file = resolve(settings.CREDENTIALS_FILE ?? userCredentials(process.env))
   await setSecret(file, name, value)
   const usedBy = [...registry.servers.values()]
@@ -35,10 +36,6 @@ export async function storeSecret(context: ServersContext): Promise<number> {
       : [])
   ])
   return 0
-}
-
-function usage(problem: string): AppError {
-  return new AppError('invalid', 'usage', `${problem}.`)
 }
 
 /** Asks at the terminal and shows nothing of what is typed. */
@@ -61,7 +58,7 @@ async function readInput(): Promise<string> {
   let size = 0
   for await (const chunk of process.stdin) {
     size += chunk.length
-    if (size > MAX_BYTES) throw usage(`The value is longer than ${MAX_BYTES / 1024} kB`)
+    if (size > MAX_BYTES) throw usageError(`The value is longer than ${MAX_BYTES / 1024} kB.`)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')

@@ -14,6 +14,7 @@ import { AppError } from '../../lib/errors.ts'
 import { readSmallFile } from '../../lib/files/read-small-file.ts'
 import { didYouMean } from '../../lib/near-names.ts'
 import { parseHostileJson } from '../../lib/streams/hostile-json.ts'
+import { usageError } from '../usage-error.ts'
 import type { ServersContext } from './servers-context.ts'
 import { storedListing } from './servers-listing.ts'
 import { secretsOf } from './servers-missing.ts'
@@ -28,7 +29,7 @@ export async function findServerJson(context: ServersContext): Promise<ClientSer
   if (located === undefined) {
     const flag = ['as', 'set', 'remote'].find((name) => flags[name] !== undefined)
     if (flag === undefined) return undefined
-    throw new AppError('invalid', 'usage', `--${flag} is for servers of a server.json only.`)
+    throw usageError(`--${flag} is for servers of a server.json only.`)
   }
   const source = names[0] ?? ''
   try {
@@ -48,7 +49,7 @@ export async function findServerJson(context: ServersContext): Promise<ClientSer
     return { servers: [{ client: located.origin, file: source, name, raw, entry, notes: about }], problems: [] }
   } catch (error) {
     if (!(error instanceof EntryProblem)) throw error
-    throw new AppError('invalid', 'usage', `${source} can't be imported: ${error.sentence}.`)
+    throw usageError(`${source} can't be imported: ${error.sentence}.`)
   }
 }
 
@@ -64,11 +65,7 @@ async function locate(context: ServersContext): Promise<Located | undefined> {
   if (/^https?:\/\//i.test(from)) {
     const server = serverJsonIn(await fetchListingJson(from))
     if (server) return { server, origin: 'server.json' }
-    throw new AppError(
-      'invalid',
-      'usage',
-      `${from} is not a server.json: it needs "name", and "packages" or "remotes".`
-    )
+    throw usageError(`${from} is not a server.json: it needs "name", and "packages" or "remotes".`)
   }
   if (existsSync(resolve(from))) {
     const server = inFile(resolve(from))
@@ -145,7 +142,7 @@ function setValues(given: unknown): [string, string][] {
     const text = String(pair)
     const at = text.indexOf('=')
     // The text is not shown: it may be a secret.
-    if (at < 1) throw new AppError('invalid', 'usage', '--set needs NAME=VALUE.')
+    if (at < 1) throw usageError('--set needs NAME=VALUE.')
     return [text.slice(0, at), text.slice(at + 1)]
   })
 }

@@ -7,6 +7,7 @@ import { sayWhatIsUsed, userDefaults } from '../../config/user-folders.ts'
 import { AppError, isAppError } from '../../lib/errors.ts'
 import { didYouMean } from '../../lib/near-names.ts'
 import type { Command, CommandFlag, CommandInput } from '../command.ts'
+import { usageError } from '../usage-error.ts'
 
 const FLAGS: Record<string, CommandFlag> = {
   json: { type: 'boolean', help: 'print JSON' },
@@ -30,14 +31,13 @@ const COMMAND_AFTER_DASHES = "Put the server's command after a lone --: servers 
 const MAX_NAMES: Record<string, number> = { list: 0, import: 1, fetch: 1 }
 
 function refuseForeign(action: string, names: string[], { flags, rest }: Pick<CommandInput, 'flags' | 'rest'>): void {
-  if (action === 'add' && names.length > 1 && rest.length === 0)
-    throw new AppError('invalid', 'usage', `${COMMAND_AFTER_DASHES}.`)
+  if (action === 'add' && names.length > 1 && rest.length === 0) throw usageError(`${COMMAND_AFTER_DASHES}.`)
   const flag = Object.keys(flags).find((name) => FLAGS[name]?.for?.includes(action) === false)
   const word = names[MAX_NAMES[action] ?? names.length] ?? (action === 'add' ? undefined : rest[0])
   const foreign = flag === undefined ? word && `"${word.slice(0, 100)}"` : `--${flag}`
   if (foreign === undefined) return
   const message = `"servers ${action}" does not take ${foreign}. See mcp-orchestrator servers --help.`
-  throw new AppError('invalid', 'usage', message)
+  throw usageError(message)
 }
 
 /** Says which server may be meant, or why an entry is left out. */
@@ -80,8 +80,7 @@ export const serversCommand: Command = {
     // Loaded on demand: the gateway shares this bundle and must start fast.
     const { ACTIONS } = await import('./servers-actions.ts')
     const act = Object.hasOwn(ACTIONS, action) ? ACTIONS[action] : undefined
-    if (!act)
-      throw new AppError('invalid', 'usage', `There is no "servers ${action}". See mcp-orchestrator servers --help.`)
+    if (!act) throw usageError(`There is no "servers ${action}". See mcp-orchestrator servers --help.`)
     refuseForeign(action, names, { flags, rest })
     const file = resolve(settings.MCP_CONFIG)
     sayWhatIsUsed(settings, isNamed)
