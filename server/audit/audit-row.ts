@@ -36,26 +36,30 @@ export interface Who {
   session?: string | undefined
 }
 
+export interface RouteFacts {
+  /** The tool of the gateway that was called. */
+  by: 'find_tool' | 'execute'
+  candidates: Candidate[]
+  outcome: AuditOutcome
+  server?: string | undefined
+  tool?: string | undefined
+  ms: number
+  code?: string | undefined
+}
+
 /** The content of a row, without its position and its hash. */
 export type RowBody =
   /** The first row of a chain. `follows` lists the heads of the chains in the folder, so that cutting one short is noticed later. */
   | { kind: 'start'; pid: number; born: string; host: string; version: string; follows: ChainHead[] }
   | { kind: 'continue'; file: number }
-  | {
+  | (RouteFacts & {
       kind: 'route'
       who: Who
-      by: string
       /** Recorded only if arguments are recorded too. */
       request?: string | undefined
       requestHash?: string | undefined
       requestLength?: number | undefined
-      candidates: Candidate[]
-      outcome: AuditOutcome
-      server?: string | undefined
-      tool?: string | undefined
-      ms: number
-      code?: string | undefined
-    }
+    })
   | { kind: 'begin'; who: Who; server: string; tool: string; argumentsHash: string; arguments?: string | undefined }
   /** `call` is the `seq` of its `begin`. */
   | {

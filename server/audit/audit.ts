@@ -10,7 +10,7 @@ import type { Caller } from '../calls/caller.ts'
 import type { ToolObserver } from '../calls/tool-observer.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
 import type { KnownSecrets } from '../lib/known-secrets.ts'
-import type { Candidate, RowBody, Who } from './audit-row.ts'
+import type { RouteFacts, RowBody, Who } from './audit-row.ts'
 import { AuditWriter, type AuditWriterOptions } from './audit-writer.ts'
 import type { Removal } from './prune-list.ts'
 
@@ -34,17 +34,9 @@ export interface CallEnd {
   calledMs?: number | undefined
 }
 
-export interface RouteRecord {
+export interface RouteRecord extends RouteFacts {
   caller: Caller
-  /** The tool of the gateway that was called. */
-  by: 'find_tool' | 'execute'
   request?: string | undefined
-  candidates: Candidate[]
-  outcome: AuditOutcome
-  server?: string | undefined
-  tool?: string | undefined
-  ms: number
-  code?: string | undefined
 }
 
 /** Records the end of a call. */
