@@ -2,6 +2,7 @@
 import { AppError, messageOf } from '../../lib/errors.ts'
 import { isRecord } from '../../lib/is-record.ts'
 import { parseHostileJson } from '../../lib/streams/hostile-json.ts'
+import { readBounded } from '../../lib/streams/read-bounded.ts'
 import { withDeadline } from '../../lib/waiting/deadline.ts'
 import { EntryProblem } from '../entry-values.ts'
 import { readServerJson, serverJsonIn } from '../import/server-json.ts'
@@ -59,15 +60,10 @@ export async function fetchListingJson(address: string, maxBytes = MAX_SERVER_CH
       }
     )
     if (!response.ok) throw failed(url, `it answers with status ${response.status}`)
-    const chunks: Uint8Array[] = []
-    let size = 0
-    for await (const chunk of response.body ?? []) {
-      size += chunk.length
-      if (size > maxBytes) throw failed(url, `its answer is larger than ${maxBytes} bytes`)
-      chunks.push(chunk)
-    }
+    const body = await readBounded(response.body, maxBytes)
+    if (!body) throw failed(url, `its answer is larger than ${maxBytes} bytes`)
     try {
-      return parseHostileJson(Buffer.concat(chunks))
+      return parseHostileJson(body)
     } catch (error) {
       throw failed(url, `its answer is not JSON: ${messageOf(error)}`)
     }

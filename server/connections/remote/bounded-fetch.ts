@@ -6,6 +6,7 @@
 import { AppError } from '../../lib/errors.ts'
 import { isRecord } from '../../lib/is-record.ts'
 import { harmlessJson } from '../../lib/streams/hostile-json.ts'
+import { readBounded } from '../../lib/streams/read-bounded.ts'
 import { ANSWER_LOST, MAX_LINE_BYTES, RESULT_TOO_LARGE } from '../wire/answer-limits.ts'
 import { boundedEvents } from './bounded-events.ts'
 
@@ -85,15 +86,9 @@ function isReadAsEvents({ ok, headers }: Response, init: RequestInit = {}): bool
 
 /** undefined if it exceeds the limit. The SDK may take it for JSON whatever its type. */
 async function readBody(body: ReadableStream<Uint8Array>, maxBytes: number) {
-  const chunks: Uint8Array[] = []
-  let length = 0
-  for await (const chunk of body) {
-    length += chunk.length
-    if (length > maxBytes) return undefined
-    chunks.push(chunk)
-  }
+  const bytes = await readBounded(body, maxBytes)
   try {
-    return new Uint8Array(harmlessJson(Buffer.concat(chunks)))
+    return bytes && new Uint8Array(harmlessJson(bytes))
   } catch {
     return undefined
   }

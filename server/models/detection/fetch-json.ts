@@ -1,4 +1,5 @@
 import { AppError, messageOf } from '../../lib/errors.ts'
+import { readBounded } from '../../lib/streams/read-bounded.ts'
 import { cleanText } from '../providers/clean-text.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 
@@ -22,7 +23,7 @@ export async function fetchJson(
   wanted = MODELS
 ): Promise<unknown> {
   const response = await send(endpoint, path, signal, wanted)
-  const body = await readBounded(response, endpoint, wanted)
+  const body = await textOf(response, endpoint, wanted)
   if (!response.ok) throw refused(response.status, body, endpoint, wanted)
   try {
     return JSON.parse(body)
@@ -62,19 +63,12 @@ function authHeaders({ provider, apiKey }: Endpoint): Record<string, string> {
   }
 }
 
-async function readBounded(response: Response, endpoint: Endpoint, wanted: Wanted): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  try {
-    for await (const chunk of response.body ?? []) {
-      size += chunk.byteLength
-      if (size > MAX_BYTES) throw nonsense(endpoint, wanted)
-      chunks.push(chunk)
-    }
-  } catch (error) {
-    throw error instanceof AppError ? error : unreachable(error, endpoint)
-  }
-  return Buffer.concat(chunks).toString('utf8')
+async function textOf(response: Response, endpoint: Endpoint, wanted: Wanted): Promise<string> {
+  const body = await readBounded(response.body, MAX_BYTES).catch((error) => {
+    throw unreachable(error, endpoint)
+  })
+  if (!body) throw nonsense(endpoint, wanted)
+  return body.toString('utf8')
 }
 
 function unreachable(error: unknown, { label, shownUrl, secrets, urlSetting }: Endpoint): AppError {
