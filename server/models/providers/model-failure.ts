@@ -2,7 +2,6 @@ import { APICallError } from '@ai-sdk/provider'
 import { AppError, type ErrorKind, messageOf } from '../../lib/errors.ts'
 import type { ModelErrorCode } from '../port.ts'
 import { cleanText } from './clean-text.ts'
-import { saysContextFull } from './context-full.ts'
 import type { Endpoint } from './endpoint.ts'
 import { retryAfterMs } from './retry-after.ts'
 
@@ -35,6 +34,22 @@ const OVERLOADED_STATUS = new Set([503, 529])
 const TRY_AGAIN_STATUS = new Set([408, 500, 502, 503, 504, 529])
 const BAD_KEY = /API_KEY_INVALID|API key not valid|invalid[_ ]api[_ ]key|incorrect api key/i
 const NO_MONEY = /insufficient_quota|billing_hard_limit|credit balance is too low/i
+
+/** How each vendor says that the conversation no longer fits; there is no common code for it. */
+const CONTEXT_FULL = [
+  /prompt is too long/i, // Anthropic
+  /exceed context limit/i, // Anthropic: input length and `max_tokens`
+  /request_too_large/i, // Anthropic
+  /context_length_exceeded/i, // OpenAI's code
+  /exceeds the context window/i, // OpenAI responses
+  /maximum context length/i, // OpenAI chat, vLLM, OpenRouter
+  /token count.{0,40}exceeds the maximum number of tokens/i, // Gemini
+  /exceeds? the available context/i, // llama.cpp
+  /context (?:length|window|size|limit).{0,30}exceed/i, // Ollama, LM Studio and others
+  /(?:greater|longer) than the context length/i, // LM Studio
+  /must be less than max_seq_len/i, // SiliconFlow
+  /reduce the length of the (?:messages|prompt|input)/i
+]
 
 const KINDS: Record<ModelErrorCode, ErrorKind> = {
   model_key_rejected: 'unavailable',
@@ -125,7 +140,7 @@ function fromStatus(trouble: Trouble, status: number, context: FailureContext): 
     const advice = noMoney ? 'Check the plan and billing there.' : 'Wait a little, then send the message again.'
     return fail('model_rate_limited', `${label} limits our requests (429)${quote} ${advice}`, 'rate limited', !noMoney)
   }
-  if (status === 413 || saysContextFull(text)) {
+  if (status === 413 || CONTEXT_FULL.some((wording) => wording.test(text))) {
     return fail('model_context_full', `The conversation is too long for ${context.modelId}${quote}`, 'context full')
   }
   if (status === 404) {
