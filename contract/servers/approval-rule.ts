@@ -1,4 +1,4 @@
-const APPROVAL_RULES = ['allow', 'ask', 'deny'] as const
+export const APPROVAL_RULES = ['allow', 'ask', 'deny'] as const
 
 /** Decides what happens to calls of a tool: they run, they wait for approval, or they are refused. */
 export type ApprovalRule = (typeof APPROVAL_RULES)[number]

@@ -1,5 +1,6 @@
 /** Changing an entry of the registry in the page. Hidden values never reach the page, and are kept unless they are replaced. */
 import { z } from 'zod'
+import { APPROVAL_RULES } from './approval-rule.ts'
 
 export interface EntryDraft {
   /** The version of the entry in the file. An edit names it, so that nobody else's change is lost. */
@@ -22,7 +23,7 @@ export type EditServer = z.infer<typeof editServerSchema>
 
 const toolRuleSchema = z.object({
   /** Null: there is no rule with exactly this tool's name. */
-  rule: z.enum(['allow', 'ask', 'deny']).nullable(),
+  rule: z.enum(APPROVAL_RULES).nullable(),
   /** Whether the entry lists exactly this tool's name under `readOnly`. */
   isReadOnly: z.boolean()
 })
