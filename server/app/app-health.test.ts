@@ -1,7 +1,7 @@
 import { readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { recordingLogger } from '../../tests/fixtures/model-servers/wires.ts'
+import { recordingLogger } from '../../tests/support/recording-logger.ts'
 import { discard, temporaryFolder } from '../../tests/support/temporary-folder.ts'
 import { loadSettings } from '../config/load-settings.ts'
 import { silentLogger } from '../lib/logger.ts'

@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest'
-import { recordingLogger } from '../../tests/fixtures/model-servers/wires.ts'
+import { recordingLogger } from '../../tests/support/recording-logger.ts'
 import { Readiness } from './readiness.ts'
 
 it('logs each end of an outage only after its beginning, also of parts with the same reason and of one that fails again', async () => {

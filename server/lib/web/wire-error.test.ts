@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { recordingLogger } from '../../../tests/fixtures/model-servers/wires.ts'
+import { recordingLogger } from '../../../tests/support/recording-logger.ts'
 import { AppError } from '../errors.ts'
 import { wireError } from './wire-error.ts'
 

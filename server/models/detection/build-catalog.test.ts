@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import type { ScriptedServerOptions } from '../../../tests/fixtures/model-servers/model-reply.ts'
 import type { ScriptedServer } from '../../../tests/fixtures/model-servers/scripted-server.ts'
-import { recordingLogger, TEST_KEY, WIRES, type Wire } from '../../../tests/fixtures/model-servers/wires.ts'
+import { TEST_KEY, WIRES, type Wire } from '../../../tests/fixtures/model-servers/wires.ts'
+import { recordingLogger } from '../../../tests/support/recording-logger.ts'
 import { createModels } from '../create-models.ts'
 import type { ModelsOptions } from '../models-options.ts'
 
