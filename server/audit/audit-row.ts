@@ -3,7 +3,7 @@ import type { AuditOutcome } from '../../contract/audit.ts'
 import { escapeJson } from '../../contract/hidden-characters.ts'
 import type { Caller } from '../calls/caller.ts'
 
-export interface Candidate {
+interface Candidate {
   server: string
   tool: string
   confidence: number
