@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { PHONE } from '../../support/browser.ts'
 import { useFakePage } from '../fake-page.ts'
 import type { FakeServer } from '../fake-server.ts'
 import { seriousFaults } from '../serious-faults.ts'
@@ -169,4 +170,10 @@ it('goes to the search with a key, and shows all matches of a conversation', asy
   await found.last().click()
   await page.getByRole('region', { name: 'Messages' }).getByText('needle 0', { exact: true }).waitFor()
   expect(now().offences).toEqual([])
+})
+
+it('goes to the search with a key before the list was ever open', async () => {
+  const { me } = await now().arrive(() => {}, { viewport: PHONE })
+  await me.page.keyboard.press('Alt+KeyF')
+  await expect.poll(() => me.page.evaluate('document.activeElement.type')).toBe('search')
 })

@@ -1,4 +1,4 @@
-import { nextTick, type Ref, watch } from 'vue'
+import { type Ref, watch } from 'vue'
 import { useSession } from '../../stores/session.ts'
 import { typing } from '../page-typing.ts'
 import type { useVirtualRows } from './use-virtual-rows.ts'
@@ -31,7 +31,7 @@ export function useWaitingCards(
     if (!question || row === undefined) return
     // The card's code is loaded with the first question.
     await Promise.all([rows.toRow(row), loadQuestionCard()])
-    await nextTick()
+    await new Promise(requestAnimationFrame)
     const card = `[data-row="${row}"] [data-question="${CSS.escape(question.id)}"]`
     scroller.value?.querySelector<HTMLElement>(card)?.focus()
   }
