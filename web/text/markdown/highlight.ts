@@ -2,6 +2,8 @@
 import hljs from 'highlight.js/lib/core'
 import bash from 'highlight.js/lib/languages/bash'
 import c from 'highlight.js/lib/languages/c'
+import cpp from 'highlight.js/lib/languages/cpp'
+import csharp from 'highlight.js/lib/languages/csharp'
 import css from 'highlight.js/lib/languages/css'
 import diff from 'highlight.js/lib/languages/diff'
 import dockerfile from 'highlight.js/lib/languages/dockerfile'
@@ -10,10 +12,16 @@ import ini from 'highlight.js/lib/languages/ini'
 import java from 'highlight.js/lib/languages/java'
 import javascript from 'highlight.js/lib/languages/javascript'
 import json from 'highlight.js/lib/languages/json'
+import kotlin from 'highlight.js/lib/languages/kotlin'
 import markdown from 'highlight.js/lib/languages/markdown'
+import php from 'highlight.js/lib/languages/php'
+import powershell from 'highlight.js/lib/languages/powershell'
 import python from 'highlight.js/lib/languages/python'
+import ruby from 'highlight.js/lib/languages/ruby'
 import rust from 'highlight.js/lib/languages/rust'
+import shell from 'highlight.js/lib/languages/shell'
 import sql from 'highlight.js/lib/languages/sql'
+import swift from 'highlight.js/lib/languages/swift'
 import typescript from 'highlight.js/lib/languages/typescript'
 import xml from 'highlight.js/lib/languages/xml'
 import yaml from 'highlight.js/lib/languages/yaml'
@@ -23,6 +31,8 @@ import type { ColourRun } from '../diff/styled-line.ts'
 const LANGUAGES = {
   bash,
   c,
+  cpp,
+  csharp,
   css,
   diff,
   dockerfile,
@@ -31,10 +41,16 @@ const LANGUAGES = {
   java,
   javascript,
   json,
+  kotlin,
   markdown,
+  php,
+  powershell,
   python,
+  ruby,
   rust,
+  console: shell,
   sql,
+  swift,
   typescript,
   xml,
   yaml
@@ -43,6 +59,8 @@ const MAX_CHARS = 50_000
 
 for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(name, language)
 hljs.registerAliases(['vue', 'html', 'svg'], { languageName: 'xml' })
+// Models write plain commands under this name, without a prompt.
+hljs.registerAliases(['shell'], { languageName: 'bash' })
 
 /** Returns HTML, or null if the language is unknown or the text is too long. */
 export function highlighted(code: string, language: string): string | null {
