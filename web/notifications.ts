@@ -12,7 +12,7 @@ export async function wantNotifications(wanted: boolean): Promise<boolean> {
   const isOn =
     wanted &&
     (await Notification.requestPermission()) === 'granted' &&
-    notify('You will be notified when a call needs your approval.', 'first')
+    notify('You will be notified when something waits for you, or an answer is complete.', 'first')
   remember('notify', isOn ? 'yes' : null)
   return isOn
 }

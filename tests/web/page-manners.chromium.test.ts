@@ -234,7 +234,7 @@ it('offers no notifications where a page can show none', async () => {
   await me.cards.waitFor()
   await me.button('Settings').click()
   await me.button('Start a fresh history').waitFor()
-  expect(await me.page.getByLabel('Notify me when a call needs approval').count()).toBe(0)
+  expect(await me.page.getByLabel('Notify me when something waits for me, or an answer is complete').count()).toBe(0)
   expect(now().offences).toEqual([])
 })
 
@@ -251,14 +251,18 @@ it('notifies about a call that waits, and comes to the front when the notificati
     Object.defineProperty(document, 'visibilityState', { get: () => 'hidden' })
   }`)
   await me.button('Settings').click()
-  await me.page.getByLabel('Notify me when a call needs approval').check()
+  await me.page.getByLabel('Notify me when something waits for me, or an answer is complete').check()
   asking(session)
   await me.cards.waitFor()
   await expect.poll(() => me.page.evaluate('made.length')).toBe(2)
+  session.append('tool:approval_resolved', { callId: 'a', approved: false, by: 'human' })
+  session.append('turn:end', { turnId: session.transcript.turnId ?? '', reason: 'done' })
+  await expect.poll(() => me.page.evaluate('made.at(-1)')).toBe('The answer is complete.')
   await me.page.evaluate('last.onclick()')
   expect(await me.page.evaluate('made')).toEqual([
-    'You will be notified when a call needs your approval.',
+    'You will be notified when something waits for you, or an answer is complete.',
     '1 tool call needs your approval.',
+    'The answer is complete.',
     'focus'
   ])
 })

@@ -7,6 +7,8 @@ import { useWaiting } from '../stores/waiting.ts'
 import { count } from '../text/format.ts'
 
 const NAME = 'MCP Orchestrator'
+const COMPLETE = 'The answer is complete.'
+
 type Waiting = Pick<ReturnType<typeof useWaiting>, 'callCount' | 'questionCount' | 'reviewCount'>
 
 function attentionText({ callCount, questionCount, reviewCount }: Waiting): string {
@@ -53,7 +55,9 @@ export function useAttention(title: () => string): void {
     if (type === 'agent:error') notices.announce(revealPlainly(data.message))
     // Another tab may have switched the model: say so, because calls that waited here are gone.
     if (type === 'session:notice' && data.code === 'approvals_cancelled') notices.show(revealPlainly(data.message))
-    if (type === 'turn:end' && data.reason === 'done') notices.announce('The answer is complete.')
+    if (type !== 'turn:end' || data.reason !== 'done') return
+    notices.announce(COMPLETE)
+    if (document.visibilityState === 'hidden' && notificationsWanted()) notify(COMPLETE, session.sessionId)
   })
 }
 
