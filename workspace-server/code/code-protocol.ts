@@ -9,7 +9,7 @@ export const CODE = {
   /** `server.mjs code` runs the realm instead of the server. */
   command: 'code',
   /** Raise this number when programs could behave differently than before: a stored run is not replayed on another version. */
-  version: 3
+  version: 4
 } as const
 
 /**
@@ -55,6 +55,8 @@ export const CODE_LIMITS = {
   /** The arguments of all calls of a run. */
   allArgumentsChars: 24_000_000,
   valueChars: 1_000_000,
+  /** Levels of arguments and of the value. The orchestrator reads no JSON with more. */
+  levels: 64,
   /** The result of one call, as JSON. */
   resultChars: 8_000_000,
   /** All results of a run. */

@@ -1,4 +1,4 @@
-/** The input of the prelude of a program. */
+/** The input of the prelude of a program. Returns why it was not sent. */
 export type Send = (
   type: string,
   n: number,
@@ -7,7 +7,7 @@ export type Send = (
   tool: string,
   text: string,
   line: number
-) => void
+) => string | undefined
 
 export interface PreludeOptions {
   send: Send

@@ -41,13 +41,12 @@ export function prelude({ send, seed, now, lines: lastLine, limits }: PreludeOpt
   let isOver = false
 
   // An error of the outside must never reach the program: through its constructor it would reach everything.
-  const post: Send = (type, n, kind, server, tool, content, line) => {
-    let sent = false
+  const post = (...[type, n, kind, server, tool, content, line]: Parameters<Send>) => {
+    let refusal: string | undefined = 'The program could not send this.'
     try {
-      send(type, n, kind, server, tool, content, line)
-      sent = true
+      refusal = send(type, n, kind, server, tool, content, line)
     } catch {}
-    if (!sent) throw new RealmError('The program could not send this.')
+    if (refusal !== undefined) throw new ToolError('code_too_much', refusal)
   }
 
   // Locked, so that the program can't forge the line from which it calls.

@@ -6,6 +6,7 @@ import { constants, createContext, Script } from 'node:vm'
 import { type MessagePort, parentPort } from 'node:worker_threads'
 import { CODE_LIMITS } from './code-protocol.ts'
 import { type Prelude, prelude } from './prelude.ts'
+import type { Send } from './prelude-options.ts'
 import { readProgram } from './read-program.ts'
 
 export interface RunMessage {
@@ -57,8 +58,17 @@ export function runRealmThread(): void {
 
 function startProgram(port: MessagePort, { code, seed, now }: RunMessage): Prelude {
   const context = createContext(constants.DONT_CONTEXTIFY, { codeGeneration: { strings: false, wasm: false } })
-  const send = (type: string, n: number, kind: string, server: string, tool: string, text: string, line: number) =>
-    post(port, type, n, kind, server, tool, text, line)
+  const send: Send = (type, n, kind, server, tool, text, line) => {
+    const isJson = type === 'call' || type === 'done'
+    if (!isJson || !isTooDeep(text)) post(port, type, n, kind, server, tool, text, line)
+    else if (type === 'call') return `Arguments have at most ${CODE_LIMITS.levels} levels.`
+    else {
+      const note = `[The value has more than ${CODE_LIMITS.levels} levels: it is returned as text.]`
+      post(port, 'log', 0, '', '', '', note, 0)
+      post(port, type, n, kind, server, tool, JSON.stringify(text), line)
+    }
+    return undefined
+  }
   const realm: Prelude = new Script(`(${prelude})`, { filename: 'realm' }).runInContext(context)({
     ...{ send, seed, now, lines: code.split('\n').length },
     limits: CODE_LIMITS
@@ -75,6 +85,20 @@ function startProgram(port: MessagePort, { code, seed, now }: RunMessage): Prelu
 function deliver(port: MessagePort, realm: Prelude, { n, at, ok, code, text }: AnswerMessage): void {
   if (realm.answer(n, at, ok, code, text)) return
   post(port, 'departed', n, '', '', '', '', 0)
+}
+
+/** For JSON that the program made. */
+function isTooDeep(json: string): boolean {
+  let depth = 0
+  let isText = false
+  for (let at = 0; at < json.length; at++) {
+    const char = json[at]
+    if (char === '"') isText = !isText
+    else if (char === '\\') at++
+    else if (!isText && (char === '{' || char === '[') && ++depth > CODE_LIMITS.levels) return true
+    else if (!isText && (char === '}' || char === ']')) depth--
+  }
+  return false
 }
 
 /** Nothing can happen any more: the program has ended, or it would wait for ever. */

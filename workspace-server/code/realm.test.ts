@@ -82,6 +82,24 @@ setInterval(() => {}, 1000)
     expect(logs).toEqual([expect.stringContaining(hint)])
   })
 
+  it('returns a value with too many levels as text, and gives an error for such arguments', async () => {
+    const nested =
+      'const tree = (levels: number) => { const top: any = {}; let at = top; for (let n = 1; n < levels; n++) at = at.x = {}; return top }\n'
+    const failed = 'await tools.a.b(tree(65)).catch((error) => [error.code, error.message].join())'
+    const { end, calls, logs } = await runProgram(`${nested}const said = ${failed}
+await tools.a.b(tree(64))
+console.log(said)
+tree(65)`)
+    expect(logs).toEqual([
+      'code_too_much,Arguments have at most 64 levels.',
+      '[The value has more than 64 levels: it is returned as text.]'
+    ])
+    expect(calls).toHaveLength(1)
+    if (end.type !== 'done') throw new Error(end.message)
+    expect(JSON.parse(end.value)).toBe(`${'{"x":'.repeat(64)}{}${'}'.repeat(64)}`)
+    expect((await runProgram(`${nested}({ text: '{['.repeat(100) })`)).logs).toEqual([])
+  })
+
   it('says where an error is, in lines that the program has', async () => {
     const { end } = await runProgram('null.x')
     expect(end).toMatchObject({ type: 'failed', line: 1, message: expect.not.stringMatching(/program\.ts:[23]/) })

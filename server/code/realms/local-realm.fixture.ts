@@ -53,6 +53,7 @@ function startProgram({ code, seed, now }: { code: string; seed: number; now: nu
     else if (type === 'done') write({ type, value: text })
     else if (type === 'failed') write({ type, code: kind, message: text, line })
     else write({ type, text })
+    return undefined
   }
   const realm: Prelude = new Script(`(${prelude})`).runInContext(context)({
     ...{ send, seed, now, lines: code.split('\n').length },
