@@ -259,11 +259,7 @@ export const SETTINGS = {
     'false',
     'true: clients also get run_code, which runs a program in a sandbox (experimental; needs a container engine or a cluster)'
   ),
-  CHAT_CODE: given(
-    oneOf('true', 'false'),
-    'false',
-    'true: models get run_code, which runs a program that calls tools (in sessions with MCP servers)'
-  ),
+  CHAT_CODE: given(oneOf('true', 'false'), 'false', 'true: models get run_code, which runs a program that calls tools'),
   LOG_LEVEL: given(oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'), 'info', 'how much is logged')
 } as const
 

@@ -54,7 +54,7 @@ export interface ToolboxOptions {
   logger: Logger
   /** Finds tools by words. Without it, the model is offered all tools. */
   find?: FindTools | undefined
-  /** Whether the model may write programs. They need a server: the sandbox alone has a shell. */
+  /** Whether the model may write programs. */
   hasPrograms?: boolean | undefined
   /** Called for every tool or sandbox that a session was refused. */
   refused?: ReportRefusal
@@ -257,7 +257,7 @@ export class Toolbox {
 
   #sources(hold: HeldSession): ToolSource[] {
     const servers = this.#servers()
-    const programs = this.#options.hasPrograms && servers.length > 0 ? [programSource()] : []
+    const programs = this.#options.hasPrograms ? [programSource()] : []
     const router = this.#routerSource(servers).map((source) => recorded(source, hold))
     const others = servers.map((source) => recorded(source, hold))
     return [this.#sandboxSource(hold), ...programs, ...router, ...others]

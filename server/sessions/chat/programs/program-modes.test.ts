@@ -27,11 +27,15 @@ afterEach(async () => {
   await sessions.close()
 })
 
-async function start(mode: 'ask' | 'preview' | 'review', options: Partial<SessionsOptions> = {}): Promise<void> {
+async function start(
+  mode: 'ask' | 'preview' | 'review',
+  options: Partial<SessionsOptions> = {},
+  sources = [other]
+): Promise<void> {
   manager = await sessions.start('a', options)
   fake = await fakeChat({
     model: (_, step) => [step === 0 ? called('run_code', JSON.stringify({ code: CODE }), 'prog') : said('ok')],
-    ...{ options: { mode }, on: { store: sessions.store, sessions: manager }, sources: [other] },
+    ...{ options: { mode }, on: { store: sessions.store, sessions: manager }, sources },
     programs: { openRealm: async () => localRealm(), lingerMs: 5, pollMs: 2 }
   })
   await fake.chat.send('s1', { text: 'go', id: undefined })
@@ -58,6 +62,14 @@ it.each(['ask', 'preview'] as const)('asks before it writes in the mode %s', asy
   expect(await savedFiles()).toEqual(['a.txt', 'b.txt'])
   const { data } = await fake.until('tool:result', ({ callId }) => callId === 'prog')
   expect(JSON.stringify(data.content)).toContain('by a program')
+})
+
+it('works in a session without MCP servers', async () => {
+  await start('ask', {}, [])
+  await expect.poll(async () => (await inner()).filter(({ decision }) => !decision).length).toBe(2)
+  for (const { callId, hash } of await inner()) await fake.chat.decide('s1', { callId, hash, approved: true })
+  await fake.until('turn:end')
+  expect(await savedFiles()).toEqual(['a.txt', 'b.txt'])
 })
 
 it('writes into the fork of the turn in the mode review, and the person decides at its end', async () => {

@@ -237,11 +237,11 @@ await tools.crm.list().then(() => ids.length, (error) => error.code)`,
     expect(openings).toBe(4)
   })
 
-  it('is offered only with a server, and can not call itself or the router', async () => {
-    const alone = await open('1', { sources: [] })
-    await alone.chat.send('s1', { text: 'go', id: undefined })
-    await alone.until('turn:end')
-    expect(alone.requests[0]?.tools.map(({ name }) => name)).not.toContain('run_code')
+  it('is offered only where programs are switched on, and can not call itself or the router', async () => {
+    const off = await open('1', { programs: undefined })
+    await off.chat.send('s1', { text: 'go', id: undefined })
+    await off.until('turn:end')
+    expect(off.requests[0]?.tools.map(({ name }) => name)).not.toContain('run_code')
     const chat =
       await start(`const tried = [['${PROGRAMS}', 'run_code'], ['mcp-orchestrator', 'execute'], ['crm', 'gone']]
 await Promise.all(tried.map(([server, tool]) => tools[server][tool]({}).catch((error) => error.code)))`)
