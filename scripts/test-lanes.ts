@@ -9,6 +9,7 @@ import { once } from 'node:events'
 import { availableParallelism, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
+import { whichCluster } from '../tests/fixtures/kubernetes/which-cluster.ts'
 import { containersLeftSince, listContainers } from './left-behind.ts'
 
 interface Lane {
@@ -72,6 +73,7 @@ async function atOnce(): Promise<Lane[]> {
   return [engine, ...others]
 }
 
+process.stdout.write(`The contract of sandboxes on Kubernetes runs on ${whichCluster(process.env)}.\n`)
 const before = await listContainers()
 // By default the runner leaves out one core, which is half of two.
 const unit = await run('unit', { workers: availableParallelism() })
