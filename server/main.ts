@@ -4,6 +4,7 @@ import { doctorCommand } from './cli/doctor/doctor.ts'
 import { embeddingsCommand } from './cli/embeddings.ts'
 import { engineProxyCommand } from './cli/engine-proxy.ts'
 import { gatewayCommand } from './cli/gateway.ts'
+import { imageCommand } from './cli/image/image.ts'
 import { migrateCommand } from './cli/migrate.ts'
 import { restoreCommand } from './cli/restore.ts'
 import { runCli } from './cli/run-cli.ts'
@@ -16,6 +17,7 @@ process.exitCode = await runCli(process.argv.slice(2), [
   serversCommand,
   auditCommand,
   embeddingsCommand,
+  imageCommand,
   backupCommand,
   restoreCommand,
   migrateCommand,
