@@ -27,7 +27,7 @@ const RANKS: string[][] = [
 
 /** The same rule inside the large rooms. */
 const INSIDE: Record<string, string[][]> = {
-  'server/cli': [['server/cli/doctor', 'server/cli/servers'], ['server/cli/*']],
+  'server/cli': [['server/cli/doctor', 'server/cli/image', 'server/cli/servers'], ['server/cli/*']],
   'server/app': [
     ['server/app/app.ts', 'server/app/migration'],
     ['server/app/core.ts'],
