@@ -8,6 +8,7 @@
 import { EVIDENCE } from '../server/routing/evidence.ts'
 import { createToolCorpus, toolKey } from '../server/routing/tool-corpus.ts'
 import { AT_ONCE, createUsageMemory } from '../server/routing/usage/usage-memory.ts'
+import { isSmallTalk } from '../server/routing/words/small-talk.ts'
 import { calibrationError, chanceError } from './calibration.ts'
 import { fitLogistic, probability } from './logistic.ts'
 import { byServer, halfOf, readRoutingSet, routingDataFolder, type SetOptions } from './routing-data.ts'
@@ -43,8 +44,11 @@ const MIX: { name: string; options: SetOptions; weight: number }[] = [
 /** Features that tell whether any tool serves the request. The others would tell which data set a request is from. */
 const OF_SERVED = new Set([
   ...['bias', 'margin', 'strength', 'coverage', 'nameCoverage', 'known', 'usageShare', 'usageMargin', 'nearestRequest'],
-  ...['meaning', 'meaningLead', 'level', 'bestLevel', 'lead', 'leadOfFifth']
+  ...['meaning', 'meaningLead', 'level', 'bestLevel', 'lead', 'leadOfFifth'],
+  ...['missed', 'rareMissed', 'toolWords', 'missedWords']
 ])
+/** These say nothing about which of the tools is right. */
+const OF_SERVED_ONLY = new Set(['missed', 'rareMissed', 'toolWords', 'missedWords'])
 const UNSERVED_SHARE = 0.4
 const MAX_SAMPLES = 1200
 const MAX_REFUSED = 0.07
@@ -66,7 +70,10 @@ function judgeAll(set: Set, part: (typeof MIX)[number], similaritiesOf: Similari
   const step = Math.max(1, Math.ceil(set.requests.length / MAX_SAMPLES))
   const chosen = set.requests.filter((_, at) => at % step === 0)
   return chosen.flatMap(({ query, gold }) => {
-    const { ranked, evidence } = corpus.judge(query, { similarities: similaritiesOf?.(query) })
+    const similarities = similaritiesOf?.(query)
+    // The models are not asked about these.
+    if (isSmallTalk(query) || (similaritiesOf && !similarities)) return []
+    const { ranked, evidence } = corpus.judge(query, { similarities })
     const tool = ranked[0] && corpus.tool(ranked[0].slot)
     if (!tool || ranked[0]?.exact) return []
     const right = gold.includes(`${tool.server}::${tool.name}`) ? 1 : 0
@@ -112,7 +119,13 @@ function report(judged: Judged[], confidence: number[], served: number[], limit:
 function fitModels(title: string, judged: Judged[]): void {
   const tuning = judged.filter(({ half }) => half === 0)
   const fitted = (targetOf: (each: Judged) => number, of: Judged[]) =>
-    fitLogistic(of.map((each) => ({ values: each.evidence, target: targetOf(each), weight: each.weight })))
+    fitLogistic(
+      of.map((each) => ({
+        values: each.evidence.map((value, at) => (OF_SERVED_ONLY.has(EVIDENCE[at] ?? '') ? 0 : value)),
+        target: targetOf(each),
+        weight: each.weight
+      }))
+    )
   // Requests of another set would say how sure to be in that set.
   const own = tuning.filter(({ label }) => !label.includes('asked'))
   const confidence = fitted(({ right }) => right, own)

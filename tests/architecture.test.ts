@@ -145,7 +145,6 @@ const LONG_FUNCTIONS = [
   'createGatewayApp',
   'createHttpServer',
   'createLexicalIndex',
-  'createLexicalScorer',
   'createToolCorpus',
   'createUsageStore',
   'loadGateway',

@@ -9,6 +9,7 @@ export const EVIDENCE = [
   ...['bias', 'margin', 'marginToFifth', 'strength', 'coverage', 'nameCoverage', 'nearTies', 'requestLength', 'asks'],
   ...['sameServer', 'restricted', 'known', 'crowd', 'namesakes', 'corpusSize'],
   ...['usageShare', 'usageMargin', 'nearestRequest', 'agreement'],
+  ...['missed', 'rareMissed', 'toolWords', 'missedWords'],
   ...['meaning', 'meaningLead', 'level', 'bestLevel', 'lead', 'leadOfFifth', 'wordsAgree']
 ]
 
@@ -23,6 +24,8 @@ export interface EvidenceInput {
   meaning: Meaning
   serverOf(slot: number): string
   nameOf(slot: number): string
+  /** Number of words in a tool's texts. */
+  wordsOf(slot: number): number
   restricted: boolean
   /** Number of tools to choose from. */
   size: number
@@ -40,6 +43,22 @@ function usageEvidence(ranked: readonly Candidate[], first: Candidate, nearest: 
   }
   const agreement = bestLexical === first ? 1 : 0
   return [first.usage * nearest, Math.max(0, first.usage - rival), nearest, agreement]
+}
+
+/** Measures what the request says and the first tool does not. That means less for a tool with few words of its own. */
+function missedEvidence({ parts }: LexicalScores, slot: number, words: number): number[] {
+  let [mass, missed, rarest] = [0, 0, 0]
+  for (const { concept, gains } of parts) {
+    // A pair of words repeats both of them.
+    if (concept.isName || concept.term.includes(' ')) continue
+    const gap = concept.idf - (gains.cover[gains.slots.indexOf(slot)] ?? 0)
+    mass += concept.idf * concept.weight
+    missed += gap * concept.weight
+    rarest = Math.max(rarest, gap * Math.min(1, concept.weight))
+  }
+  const share = mass > 0 ? missed / mass : 1
+  const ownWords = Math.log1p(words) / 4
+  return [share, rarest / 8, ownWords, ownWords * share]
 }
 
 /** Empty without embeddings: there is a model of its own for that. */
@@ -103,6 +122,7 @@ export function evidenceOf(input: EvidenceInput): number[] {
     Math.log1p(namesakes),
     Math.log(1 + input.size) / 8,
     ...usageEvidence(ranked, first, nearest),
+    ...missedEvidence(lexical, first.slot, input.wordsOf(first.slot)),
     ...meaningEvidence(input, first)
   ]
 }

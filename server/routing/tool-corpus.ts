@@ -43,6 +43,7 @@ export function createToolCorpus(usage: OwnedUsage) {
   const serverOf = (slot: number): string => index.tools[slot]?.server ?? ''
   const nameOf = (slot: number): string => index.tools[slot]?.name ?? ''
   const keyOf = (slot: number): string => toolKey(serverOf(slot), nameOf(slot))
+  const wordsOf = (slot: number): number => (index.tools[slot]?.lengths ?? []).reduce((sum, length) => sum + length, 0)
   const slotOf = (key: string): number | undefined => slots.get(key)
 
   function removeServer(server: string): void {
@@ -94,7 +95,7 @@ export function createToolCorpus(usage: OwnedUsage) {
       const nearest = isUsed && opinion ? opinion.nearest * opinion.support : 0
       const size = only?.size ?? index.size
       const about = { ranked, lexical, meaning, restricted, size, nearest }
-      return { ranked, evidence: evidenceOf({ ...about, serverOf, nameOf }) }
+      return { ranked, evidence: evidenceOf({ ...about, serverOf, nameOf, wordsOf }) }
     }
   }
 }

@@ -18,6 +18,9 @@ const PAIR = 0.2
 const MAX_TERMS = 200
 const MAX_REMEMBERED = 2000
 
+/** A capital letter that does not begin the sentence. */
+const NAME = /(?<=[\p{L}\p{N}],?\s)\p{Lu}[\p{L}\p{M}'\u2019-]+/gu
+
 const WEAK_TERMS = new Set([...WEAK_WORDS].map(termOf))
 
 interface Variant {
@@ -33,6 +36,8 @@ export interface Concept {
   variants: Variant[]
   /** The word only specifies the next one, and the index knows both together: "knowledge" in "knowledge graph". */
   compound?: string | undefined
+  /** Written like the name of a city or a person, and in no tool: a value, which no tool needs to know. */
+  isName?: boolean
 }
 
 function requestTerms(text: string): string[] {
@@ -93,6 +98,7 @@ export function createConceptReader(index: LexicalIndex, nearWords: NearWords) {
       if (index.has(pair) && !isBroken)
         concepts.push({ term: pair, weight: PAIR, idf: index.idf(pair), variants: [{ term: pair, weight: 1 }] })
     }
+    const names = new Set([...text.matchAll(NAME)].flatMap(([name]) => requestTerms(name)))
     for (const [term, count] of countTerms(found)) {
       const background = askedTerms.size > 0 && !askedTerms.has(term) ? BACKGROUND : 1
       const weight = (WEAK_TERMS.has(term) ? WEAK : 1) * (1 + Math.log(count)) * background
@@ -101,6 +107,7 @@ export function createConceptReader(index: LexicalIndex, nearWords: NearWords) {
         weight,
         idf: index.idf(term),
         variants: remembered(term),
+        isName: names.has(term) && !index.has(term),
         compound: count === 1 ? compounds.get(term) : undefined
       })
     }

@@ -31,6 +31,8 @@ export interface LexicalScores {
   asks: number
   /** Number of clauses of the request; 0 if it has only one. */
   clauses: number
+  /** The words of the whole request, and what each of them gives the tools. */
+  parts: { concept: Concept; gains: Gains }[]
 }
 
 /** `together` are the tools that have the word's compound; the others are about something else, and are not named by it. */
@@ -50,27 +52,32 @@ function addGains(
   }
 }
 
+function emptyScores(size: number, concepts: number): LexicalScores {
+  return {
+    touched: [],
+    score: new Float64Array(size),
+    coverage: new Float64Array(size),
+    nameCoverage: new Float64Array(size),
+    mass: 0,
+    known: 0,
+    concepts,
+    asks: 1,
+    clauses: 0,
+    parts: []
+  }
+}
+
 export function createLexicalScorer(index: LexicalIndex, readConcepts: ReadConcepts) {
   const gainsOf = createGains(index)
   function scoreConcepts(concepts: readonly Concept[], gainsFor: Map<string, Gains>): LexicalScores {
-    const size = index.tools.length
-    const scores: LexicalScores = {
-      touched: [],
-      score: new Float64Array(size),
-      coverage: new Float64Array(size),
-      nameCoverage: new Float64Array(size),
-      mass: 0,
-      known: 0,
-      concepts: concepts.length,
-      asks: 1,
-      clauses: 0
-    }
+    const scores = emptyScores(index.tools.length, concepts.length)
     const servers = new Float64Array(index.servers)
     let known = 0
     for (const concept of concepts) {
       scores.mass += concept.weight * concept.idf
       const gains = gainsFor.get(concept.term) ?? gainsOf(concept)
       gainsFor.set(concept.term, gains)
+      scores.parts.push({ concept, gains })
       const { compound } = concept
       const together = compound === undefined ? undefined : new Set(index.posting(compound)?.slots)
       addGains(scores, gains, concept.weight, together)
