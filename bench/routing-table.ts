@@ -112,8 +112,12 @@ const isUnserved = ({ options }: MeasuredSet) => options.irrelevant === true || 
 
 function cells(row: Row): string[] {
   const { words, meaning } = row.test
-  const hits = (figures: Figures | undefined) =>
-    !figures || isUnserved(row) ? '' : `${figures.first.toFixed(1)}/${figures.withinFive.toFixed(1)}`
+  const hits = (figures: Figures | undefined) => {
+    if (!figures || isUnserved(row)) return ''
+    // Most tools of the dev sets have copies among the distractors.
+    const namesakes = row.options.distractors ? ` (${figures.withinFiveOrNamesake.toFixed(1)})` : ''
+    return `${figures.first.toFixed(1)}/${figures.withinFive.toFixed(1)}${namesakes}`
+  }
   const error = (figures: Figures | undefined) =>
     figures && !isUnserved(row) ? figures.calibrationError.toFixed(3) : ''
   const [first, five, wrong, refused] = row.before ?? []
@@ -135,7 +139,7 @@ const COLUMNS = [
   ...['by chance', 'abstained % (goal for served: 8): before, words, meaning']
 ]
 
-/** First/within five, in percent of the test half. */
+/** First/within five, in percent of the test half; in brackets, within five if a tool of the same name counts too. */
 export function tableOf(rows: readonly Row[]): string {
   const table = [COLUMNS, ...rows.map(cells)]
   const widths = COLUMNS.map((_, at) => Math.max(...table.map((line) => line[at]?.length ?? 0)))

@@ -26,6 +26,9 @@ export async function sentenceFigures(list: boolean): Promise<object> {
     fresh: await step('sentences: what runs, of the fresh set', () =>
       freshly((gateway) => runningFigures(gateway, 'fresh', list))
     ),
+    later: await step('sentences: what runs, of the latest set', () =>
+      freshly((gateway) => runningFigures(gateway, 'later', list))
+    ),
     learning: await step('sentences: learning', () => freshly(learningFigures))
   }
 }
@@ -69,7 +72,7 @@ async function fillingFigures(gateway: Gateway, list: boolean): Promise<object> 
   }
 }
 
-async function runningFigures(gateway: Gateway, set: 'sentences' | 'fresh', list: boolean): Promise<object> {
+async function runningFigures(gateway: Gateway, set: 'sentences' | 'fresh' | 'later', list: boolean): Promise<object> {
   const writers = writingTools()
   const rows = []
   for (const { kind, request, reads, may } of readLines<LabelledSentence>(set)) {

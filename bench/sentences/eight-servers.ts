@@ -37,7 +37,7 @@ export interface RecordedTool {
 /** This server says of no tool whether it only reads, so its user does. */
 const MORE: Record<string, Record<string, unknown>> = { github: { readOnly: ['get_*', 'list_*', 'search_*'] } }
 
-export function readLines<T>(name: 'tools' | 'requests' | 'sentences' | 'fresh'): T[] {
+export function readLines<T>(name: 'tools' | 'requests' | 'sentences' | 'fresh' | 'later'): T[] {
   const text = readFileSync(join(import.meta.dirname, `${name}.jsonl`), 'utf8')
   return text
     .trim()
