@@ -36,11 +36,15 @@ function readVectors(file: string): Map<string, Float32Array> {
   return found
 }
 
+export function vectorsFolder() {
+  const folder = resolve(process.env.ROUTING_VECTORS || join(tmpdir(), 'mcp-orchestrator-routing-vectors'))
+  return { folder, model: join(folder, 'model') }
+}
+
 /** Undefined if the model can't be installed; the bench then measures without it, and says so. */
 export async function openVectors() {
-  const folder = resolve(process.env.ROUTING_VECTORS || join(tmpdir(), 'mcp-orchestrator-routing-vectors'))
+  const { folder, model } = vectorsFolder()
   makeFolder(folder)
-  const model = join(folder, 'model')
   try {
     if (!hasMinilm(model)) await installMinilm(model)
   } catch (error) {

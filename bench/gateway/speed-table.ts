@@ -63,7 +63,8 @@ export function speedTable(speeds: Speeds): string {
     [listed, '3.20', shown(coldS), 'without waiting for the slowest', `all started directly: ${shown(directS)}`],
     ['first list of eight servers exposed, second start, s', '', shown(secondStartS), 'at once', ''],
     ['start to first list, ratio to a bare server', '1.66', shown(start?.ratio), 'no worse', ''],
-    ['memory when idle, MB (PSS)', '38', String(speeds.memoryWithEightServers.idle.pssMb), 'no worse', '']
+    ['memory when idle, MB (PSS)', '38', String(speeds.memoryWithEightServers.idle.pssMb), 'no worse', ''],
+    ['memory with embeddings, MB (PSS)', '', String(speeds.memoryWithEmbeddings?.pssMb ?? 'not installed'), '', '']
   )
   const table = [COLUMNS, ...rows]
   const widths = COLUMNS.map((_, at) => Math.max(...table.map((line) => line[at]?.length ?? 0)))

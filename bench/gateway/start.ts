@@ -1,17 +1,23 @@
 /** Measures the time from spawning the gateway to its first tool list, with one and eight servers, against a bare MCP server; and its memory. */
-import { readFileSync } from 'node:fs'
+import { cpSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from 'rolldown'
+import { hasMinilm } from '../../server/models/local/minilm-files.ts'
+import { vectorsFolder } from '../routing-vectors.ts'
 import { round, summary, timed } from '../statistics.ts'
 import { connectStdio, everythingEntry, type Folder, registryFolder, startGateway } from './ways.ts'
 
 const ROUNDS = 25
+/** The tools are embedded meanwhile. */
+const SENTENCES = 100
 const KILO = 1024
 
 export interface StartTimes {
   startToListMs: Record<string, { p50: number; p99: number; n: number; ratio: number }>
   /** In MB; `afterACall` includes everything that is loaded on demand. */
   memoryWithEightServers: { idle: Memory; afterACall: Memory }
+  /** The most while requests are routed by meaning; undefined if the routing bench has not installed the model. */
+  memoryWithEmbeddings: Memory | undefined
 }
 
 interface Memory {
@@ -41,7 +47,11 @@ export async function startTimes(): Promise<StartTimes> {
   const figures = times.map(({ name, ms }) => [name, { ...summary(ms), ratio: round(summary(ms).p50 / bareMs) }])
   const memory = await idleMemory(eight)
   for (const folder of [one, eight]) folder.remove()
-  return { startToListMs: Object.fromEntries(figures), memoryWithEightServers: memory }
+  return {
+    startToListMs: Object.fromEntries(figures),
+    memoryWithEightServers: memory,
+    memoryWithEmbeddings: await memoryWithEmbeddings()
+  }
 }
 
 function servers(count: number): Record<string, typeof everythingEntry> {
@@ -69,6 +79,23 @@ async function idleMemory(folder: Folder): Promise<StartTimes['memoryWithEightSe
   const afterACall = memoryOf(pid)
   await client.close()
   return { idle, afterACall }
+}
+
+async function memoryWithEmbeddings(): Promise<Memory | undefined> {
+  const { model } = vectorsFolder()
+  if (!hasMinilm(model)) return undefined
+  const folder = registryFolder(servers(1))
+  cpSync(model, join(folder.dir, 'data', 'embeddings'), { recursive: true })
+  const { client, pid } = await startGateway(folder)
+  let most = memoryOf(pid)
+  for (let turn = 0; turn < SENTENCES; turn++) {
+    await client.callTool({ name: 'find_tool', arguments: { query: `what do ${turn} and 3 make` } })
+    const now = memoryOf(pid)
+    if (now.pssMb > most.pssMb) most = now
+  }
+  await client.close()
+  folder.remove()
+  return most
 }
 
 function memoryOf(pid: number): Memory {
