@@ -136,14 +136,12 @@ const INSIDE: Record<string, string[][]> = {
 
 /** Functions of more than 60 lines, besides Pinia's stores. Split one and remove its name; add none. */
 const LONG_FUNCTIONS = [
-  'coreObserver',
   'createApp',
   'createConceptReader',
   'createCore',
   'createDockerEngine',
   'createGains',
   'createGatewayApp',
-  'createHttpServer',
   'createLexicalIndex',
   'createToolCorpus',
   'createUsageStore',
@@ -152,13 +150,11 @@ const LONG_FUNCTIONS = [
   'openStoredUsage',
   'prelude',
   'redisSessionStore',
-  'registerSessionRoutes',
   'syncedTranscript',
   'useDecision',
   'useRewindPlan',
   'useVirtualRows',
-  'useWaitingCards',
-  'workspaceConnection'
+  'useWaitingCards'
 ]
 
 /** Packages that may be imported in certain rooms only. */

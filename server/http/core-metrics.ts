@@ -60,15 +60,6 @@ export function coreObserver(registry: Registry, prefix: string): CoreObserver {
   const sandboxFailures = count('sandbox_start_failures_total', 'Sandboxes that could not be started.', 'code')
   const sandboxSeconds = time('sandbox_start_seconds', 'Duration of sandbox starts.', SANDBOX_SECONDS)
   const engineErrors = count('engine_errors_total', 'Container engine operations that failed.', 'operation', 'code')
-  const stepSeconds = time('model_step_seconds', 'Duration of model steps.', MODEL_SECONDS, 'provider')
-  const modelErrors = count('model_errors_total', 'Model steps that failed.', 'provider', 'code')
-  const modelTokens = count(
-    'model_tokens_total',
-    'Tokens that models have used; cached ones are also part of the input.',
-    'provider',
-    'direction'
-  )
-  const modelCost = count('model_cost_total', 'What models have cost, by MODEL_PRICES.', 'provider', 'currency')
   const turns = count('turns_total', 'Turns that have ended.', 'reason')
   const refusals = count(
     'refusals_total',
@@ -96,6 +87,25 @@ export function coreObserver(registry: Registry, prefix: string): CoreObserver {
       engineErrors.inc({ operation: name, code: codeOf(error) })
     },
     storeEmptied: () => emptied.inc(),
+    ...modelObserver({ count, time }),
+    turnEnded: (reason) => turns.inc({ reason }),
+    ...effectObserver({ count, time }),
+    refused: (face, code, reason) => refusals.inc({ face, code, ...(reason && { reason }) })
+  }
+}
+
+/** Measures model steps, what they used and what they cost. */
+function modelObserver({ count, time }: ReturnType<typeof meters>): Pick<CoreObserver, 'modelStep'> {
+  const stepSeconds = time('model_step_seconds', 'Duration of model steps.', MODEL_SECONDS, 'provider')
+  const modelErrors = count('model_errors_total', 'Model steps that failed.', 'provider', 'code')
+  const modelTokens = count(
+    'model_tokens_total',
+    'Tokens that models have used; cached ones are also part of the input.',
+    'provider',
+    'direction'
+  )
+  const modelCost = count('model_cost_total', 'What models have cost, by MODEL_PRICES.', 'provider', 'currency')
+  return {
     modelStep({ provider, ms, inputTokens, cachedTokens, outputTokens, cost, currency, error }) {
       stepSeconds.observe({ provider }, ms / 1000)
       if (inputTokens) modelTokens.inc({ provider, direction: 'input' }, inputTokens)
@@ -103,10 +113,7 @@ export function coreObserver(registry: Registry, prefix: string): CoreObserver {
       if (cost && currency) modelCost.inc({ provider, currency }, cost)
       if (outputTokens) modelTokens.inc({ provider, direction: 'output' }, outputTokens)
       if (error !== undefined && !isAppError(error, 'cancelled')) modelErrors.inc({ provider, code: codeOf(error) })
-    },
-    turnEnded: (reason) => turns.inc({ reason }),
-    ...effectObserver({ count, time }),
-    refused: (face, code, reason) => refusals.inc({ face, code, ...(reason && { reason }) })
+    }
   }
 }
 

@@ -105,19 +105,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
     genReqId: () => randomUUID()
   })
   server.addHook('onRequest', async (request, reply) => void reply.header('x-request-id', request.id))
-  server.setErrorHandler((error: FastifyError, request, reply) => {
-    // Fastify's own errors (too large, malformed) have a status below 500 and contain no secrets.
-    const own = !isAppError(error) && error.statusCode !== undefined && error.statusCode < 500
-    // Fastify answers 403 to an impossible path, such as one with a NUL. It is malformed, whoever sends it.
-    const malformed = error.statusCode === 403 ? 400 : (error.statusCode ?? 400)
-    const status = isAppError(error) ? STATUS[error.kind] : own ? malformed : 500
-    const logger = options.logger.child({ requestId: request.id })
-    const body = own ? { code: 'invalid_request', message: sentenceOf(error, options) } : wireError(error, logger)
-    if ('retryAfterSeconds' in body) reply.header('retry-after', body.retryAfterSeconds)
-    const answered = STATUS_OF_CODE[body.code] ?? status
-    options.refused?.(refusalOf(request, answered, body, options))
-    return reply.code(answered).send({ error: body })
-  })
+  answerErrors(server, options)
   server.addHook('preValidation', async ({ body }) => refuseDeep(body))
   const drain = registerDrain(server)
   await registerSecurity(server, { ...options, bodies: bodyLimits(options.maxUploadBytes) })
@@ -158,6 +146,22 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   })
   await server.ready()
   return { raw: server.server, listen: (at) => listen(server, at), drain, close: () => server.close() }
+}
+
+function answerErrors(server: FastifyInstance, options: HttpServerOptions): void {
+  server.setErrorHandler((error: FastifyError, request, reply) => {
+    // Fastify's own errors (too large, malformed) have a status below 500 and contain no secrets.
+    const own = !isAppError(error) && error.statusCode !== undefined && error.statusCode < 500
+    // Fastify answers 403 to an impossible path, such as one with a NUL. It is malformed, whoever sends it.
+    const malformed = error.statusCode === 403 ? 400 : (error.statusCode ?? 400)
+    const status = isAppError(error) ? STATUS[error.kind] : own ? malformed : 500
+    const logger = options.logger.child({ requestId: request.id })
+    const body = own ? { code: 'invalid_request', message: sentenceOf(error, options) } : wireError(error, logger)
+    if ('retryAfterSeconds' in body) reply.header('retry-after', body.retryAfterSeconds)
+    const answered = STATUS_OF_CODE[body.code] ?? status
+    options.refused?.(refusalOf(request, answered, body, options))
+    return reply.code(answered).send({ error: body })
+  })
 }
 
 function refusalOf(

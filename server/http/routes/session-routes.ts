@@ -6,7 +6,11 @@ import { OWNER_COOKIE, readCookie } from '../../lib/web/browser-proof.ts'
 import type { AddressOf } from '../../lib/web/client-address.ts'
 import { bearerOf } from '../../sessions/access/instance-access.ts'
 import type { Proof } from '../../sessions/access/session-access.ts'
-import type { SessionDirectory as Directory, SessionChange } from '../../sessions/directory/session-directory.ts'
+import type {
+  SessionDirectory as Directory,
+  ListQuery,
+  SessionChange
+} from '../../sessions/directory/session-directory.ts'
 
 export type SessionDirectory = Pick<
   Directory,
@@ -17,6 +21,7 @@ const MAX_LISTED = 1000
 const MAX_TITLE_CHARS = 200
 
 type WithId = { Params: { id: string } }
+type ListedBy = Partial<Record<'limit' | 'before' | 'title' | 'waiting' | 'archived', string>>
 
 export function registerSessionRoutes(
   server: FastifyInstance,
@@ -29,21 +34,8 @@ export function registerSessionRoutes(
     return reply.code(201).send({ sessionId, token })
   })
 
-  type Query = Partial<Record<'limit' | 'before' | 'title' | 'waiting' | 'archived', string>>
-  server.get<{ Querystring: Query }>('/api/sessions', async (request) => {
-    const { limit = String(MAX_LISTED), before, title, waiting, archived = waiting ? 'any' : 'false' } = request.query
-    if (!/^\d{1,4}$/.test(limit) || Number(limit) < 1 || Number(limit) > MAX_LISTED)
-      throw new AppError('invalid', 'invalid_limit', `"limit" is a whole number from 1 to ${MAX_LISTED}.`)
-    if (before !== undefined && !/^\d{15}_[\w-]{1,100}$/.test(before))
-      throw new AppError('invalid', 'invalid_cursor', '"before" is the "next" of the page that came before.')
-    if (title !== undefined && (typeof title !== 'string' || title.length > MAX_TITLE_CHARS))
-      throw new AppError('invalid', 'invalid_title', `"title" is one text of at most ${MAX_TITLE_CHARS} characters.`)
-    if (waiting !== undefined && waiting !== 'true')
-      throw new AppError('invalid', 'invalid_filter', '"waiting" is "true" or is left out.')
-    if (!['true', 'false', 'any'].includes(archived))
-      throw new AppError('invalid', 'invalid_filter', '"archived" is "true", "false" or "any".')
-    const filter = { waiting: waiting === 'true', ...(archived !== 'any' && { archived: archived === 'true' }) }
-    return sessions.list(ownerOf(request), { limit: Number(limit), before, title, ...filter })
+  server.get<{ Querystring: ListedBy }>('/api/sessions', async (request) => {
+    return sessions.list(ownerOf(request), listQueryOf(request.query))
   })
 
   server.delete('/api/sessions', async (request, reply) => {
@@ -82,6 +74,22 @@ export function registerSessionRoutes(
     await sessions.restore(id)
     return sessions.summary(id)
   })
+}
+
+function listQueryOf(query: ListedBy): ListQuery {
+  const { limit = String(MAX_LISTED), before, title, waiting, archived = waiting ? 'any' : 'false' } = query
+  if (!/^\d{1,4}$/.test(limit) || Number(limit) < 1 || Number(limit) > MAX_LISTED)
+    throw new AppError('invalid', 'invalid_limit', `"limit" is a whole number from 1 to ${MAX_LISTED}.`)
+  if (before !== undefined && !/^\d{15}_[\w-]{1,100}$/.test(before))
+    throw new AppError('invalid', 'invalid_cursor', '"before" is the "next" of the page that came before.')
+  if (title !== undefined && (typeof title !== 'string' || title.length > MAX_TITLE_CHARS))
+    throw new AppError('invalid', 'invalid_title', `"title" is one text of at most ${MAX_TITLE_CHARS} characters.`)
+  if (waiting !== undefined && waiting !== 'true')
+    throw new AppError('invalid', 'invalid_filter', '"waiting" is "true" or is left out.')
+  if (!['true', 'false', 'any'].includes(archived))
+    throw new AppError('invalid', 'invalid_filter', '"archived" is "true", "false" or "any".')
+  const filter = { waiting: waiting === 'true', ...(archived !== 'any' && { archived: archived === 'true' }) }
+  return { limit: Number(limit), before, title, ...filter }
 }
 
 function changeOf(body: unknown): SessionChange {

@@ -48,28 +48,7 @@ export function workspaceConnection(
   transport: StreamTransport,
   isServed: () => Promise<boolean>
 ): WorkspaceConnection {
-  const request = async <T>(method: string, params: object, schema: z.ZodType<T>, options: CallOptions) => {
-    const { signal, timeoutMs, onOutput } = options
-    if (!transport.isOpen) throw connectionLost(undefined, false)
-    signal?.throwIfAborted()
-    const onprogress = (progress: { message?: unknown }) => {
-      const chunk = readOutputChunk(progress.message)
-      if (chunk) onOutput?.(chunk)
-    }
-    const endWatch = watch(client, transport, isServed)
-    try {
-      // client.callTool() would list the tools first and compile a validator for each.
-      return await client.request({ method, params: { ...params } }, schema, {
-        timeout: timeoutMs,
-        ...(signal ? { signal } : {}),
-        ...(onOutput ? { onprogress } : {})
-      })
-    } catch (error) {
-      throw translateCallError(error, method, signal)
-    } finally {
-      endWatch()
-    }
-  }
+  const request = requester(client, transport, isServed)
   const quick = { timeoutMs: QUICK_MS }
   const files = { timeoutMs: FILES_MS }
   return {
@@ -104,6 +83,32 @@ export function workspaceConnection(
     change: (change) => request(WORKSPACE_METHODS.change, change, fileChangeResult, files),
     ping: async () => void (await request('ping', {}, emptyResult, quick)),
     close: () => transport.close()
+  }
+}
+
+/** Sends requests, each with a deadline and, while it runs, a watch over the server. */
+function requester(client: Client, transport: StreamTransport, isServed: () => Promise<boolean>) {
+  return async <T>(method: string, params: object, schema: z.ZodType<T>, options: CallOptions): Promise<T> => {
+    const { signal, timeoutMs, onOutput } = options
+    if (!transport.isOpen) throw connectionLost(undefined, false)
+    signal?.throwIfAborted()
+    const onprogress = (progress: { message?: unknown }) => {
+      const chunk = readOutputChunk(progress.message)
+      if (chunk) onOutput?.(chunk)
+    }
+    const endWatch = watch(client, transport, isServed)
+    try {
+      // client.callTool() would list the tools first and compile a validator for each.
+      return await client.request({ method, params: { ...params } }, schema, {
+        timeout: timeoutMs,
+        ...(signal ? { signal } : {}),
+        ...(onOutput ? { onprogress } : {})
+      })
+    } catch (error) {
+      throw translateCallError(error, method, signal)
+    } finally {
+      endWatch()
+    }
   }
 }
 
