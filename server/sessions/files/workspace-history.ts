@@ -28,15 +28,14 @@ export class WorkspaceHistory {
     this.#sessions = sessions
   }
 
-  /** A page of versions, the newest first. With `path`, only those that changed this file. */
+  /** A page of versions, the newest first. With `path`, only those that changed this file, also under its earlier names. */
   versions(sessionId: string, { before, path }: { before?: string; path?: string } = {}): Promise<VersionsReply> {
     return this.#read(sessionId, async ({ changeSets, isThinned }) => {
       const all = [...changeSets.values()].filter(({ kind }) => kind === 'version').reverse()
       const start = before === undefined ? 0 : all.findIndex(({ id }) => id === before) + 1
       if (before !== undefined && start === 0) throw unknownVersion()
-      const later = all
-        .slice(start)
-        .filter(({ changes }) => path === undefined || changes.some((each) => each.path === path))
+      const ofFile = path === undefined ? undefined : versionsOf(all, path)
+      const later = all.slice(start).filter((version) => !ofFile || ofFile.has(version))
       const versions = later.slice(0, PAGE_VERSIONS).map(asVersion)
       return { versions, isThinned, hasMore: later.length > PAGE_VERSIONS }
     })
@@ -77,6 +76,19 @@ export class WorkspaceHistory {
       await saved.close() // what is being read stays open
     }
   }
+}
+
+/** The versions that changed a file, the newest first. Before a version that renamed it, it has its earlier name. */
+function versionsOf(newestFirst: readonly StoredChangeSet[], path: string): Set<StoredChangeSet> {
+  let name = path
+  const found = new Set<StoredChangeSet>()
+  for (const version of newestFirst) {
+    const change = version.changes.find((each) => each.path === name)
+    if (!change) continue
+    found.add(version)
+    if (!change.before) name = renamedFrom(version.changes).get(name)?.path ?? name
+  }
+  return found
 }
 
 function asVersion(set: StoredChangeSet): Version {

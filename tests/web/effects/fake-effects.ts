@@ -55,6 +55,8 @@ export class FakeEffects {
   /** The requests for content, to see that they are made on demand. */
   readonly loaded: string[] = []
   isThinned = false
+  /** How many versions one answer has. */
+  pageVersions = 50
   /** Why modes other than `ask` are refused. */
   refusal: string | null = null
 
@@ -117,7 +119,7 @@ export class FakeEffects {
     const [, id, rest] = /^\/api\/sessions\/[^/]+\/changes(?:\/([^/]+)(\/\w+)?)?$/.exec(pathname) ?? []
     if (!/\/changes(\/|$)/.test(pathname)) return false
     const set = this.sets.get(decodeURIComponent(id ?? ''))
-    if (id === undefined) reply(response, this.#versions(searchParams.get('path')))
+    if (id === undefined) reply(response, this.#versions(searchParams.get('path'), searchParams.get('before')))
     else if (!set) response.writeHead(404).end('{}')
     else if (rest === '/content') {
       const [path, side] = [searchParams.get('path') ?? '', searchParams.get('side') ?? '']
@@ -134,12 +136,17 @@ export class FakeEffects {
     return true
   }
 
-  #versions(path: string | null): object {
-    const versions = [...this.sets].flatMap(([changeId, { hash, files, at, about }]): Version[] => {
-      const isWanted = about && (path === null || files.some((file) => file.path === path))
-      return isWanted ? [{ changeId, hash, total: files.length, files: files.slice(0, 100), at, about }] : []
+  #versions(path: string | null, before: string | null): object {
+    let name = path
+    const all = [...this.sets].reverse().flatMap(([changeId, { hash, files, at, about }]): Version[] => {
+      const file = files.find((each) => each.path === name)
+      if (!about || (path !== null && !file)) return []
+      name = file?.from ?? name
+      return [{ changeId, hash, total: files.length, files: files.slice(0, 100), at, about }]
     })
-    return { versions: versions.reverse(), isThinned: this.isThinned, hasMore: false }
+    const later = all.slice(all.findIndex(({ changeId }) => changeId === before) + 1)
+    const versions = later.slice(0, this.pageVersions)
+    return { versions, isThinned: this.isThinned, hasMore: versions.length < later.length }
   }
 }
 

@@ -127,3 +127,26 @@ it('has all its buttons in a phone’s window, and loads the history again', asy
   await me.page.getByText('The file is empty.').waitFor()
   expect(await seriousFaults(me.page)).toEqual([])
 })
+
+it('follows a file through all its versions, page by page, also under its earlier name', async () => {
+  const { me } = await now().arrive((session) => {
+    const by = { by: 'person' } as const
+    session.effects.pageVersions = 2
+    session.effects.put('person:1', [{ path: 'a.txt', after: 'one\n' }], by)
+    session.effects.put('person:2', [{ path: 'a.txt', before: 'one\n', after: 'two\n' }], by)
+    session.effects.put('person:3', [{ path: 'b.txt', from: 'a.txt', before: 'two\n', after: 'two\n' }], by)
+    session.effects.put('person:4', [{ path: 'b.txt', before: 'two\n', after: 'three\n' }], by)
+  })
+  now().fake.files.set('b.txt', Buffer.from('three\n'))
+  await me.button('Show the files').click()
+  await me.button('More for b.txt').click()
+  await me.button('History').last().click()
+  const dialog = me.page.getByRole('dialog', { name: 'History of b.txt' })
+  const choices = dialog.getByRole('combobox', { name: 'Compare' }).getByRole('option')
+  await expect.poll(() => choices.count()).toBe(3)
+  await dialog.getByRole('button', { name: 'Load older versions' }).click()
+  await expect.poll(() => choices.count()).toBe(5)
+  await dialog.getByRole('combobox', { name: 'Compare' }).selectOption({ index: 4 })
+  await expect.poll(() => me.read(dialog)).toMatch(/−\s*one\s*1\s*\+\s*three/)
+  expect(await dialog.getByRole('button', { name: 'Load older versions' }).count()).toBe(0)
+})
