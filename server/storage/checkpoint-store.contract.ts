@@ -125,15 +125,27 @@ export function describeCheckpointStore(name: string, open: () => Promise<Checkp
     })
 
     it('removes an open session, which its owner notices', async () => {
-      const one = await owner()
+      const epoch = await under.takeOver(id)
+      const one = await under.first.open(id, epoch)
       await put(one, { a: '1' })
       expect(await under.second.has(id)).toBe(true)
       expect(await under.second.bytes([id])).toBeGreaterThan(0)
-      await under.second.remove(id)
+      await under.second.remove(id, epoch)
       expect(await under.first.has(id)).toBe(false)
       await expect(put(one, { a: '2' })).rejects.toMatchObject({ code: 'checkpoint_removed' })
       await one.close()
       expect((await owner()).entries.size).toBe(0)
+    })
+
+    it('lets no former owner remove a session', async () => {
+      const old = await under.takeOver(id)
+      await put(await under.first.open(id, old), { a: '1' })
+      const now = await owner(under.second)
+      await put(now, { a: '2' })
+      await expect(under.first.remove(id, old)).rejects.toMatchObject({ code: 'lease_lost' })
+      await put(now, { b: '3' })
+      await now.close()
+      expect(await filesOf(await owner())).toEqual({ a: '2', b: '3' })
     })
 
     it('stores content of conversations by session', async () => {

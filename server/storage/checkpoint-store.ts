@@ -76,7 +76,8 @@ export interface CheckpointStore extends ContentStore {
   open(sessionId: string, epoch: number): Promise<Checkpoint>
   /** Whether anything is stored for this session. */
   has(sessionId: string): Promise<boolean>
-  remove(sessionId: string): Promise<void>
+  /** Throws conflict `lease_lost` if the epoch is old. */
+  remove(sessionId: string, epoch: number): Promise<void>
   /** Disk usage in bytes of these sessions, or of all; the figure is at most `maxAgeMs` old. */
   bytes(sessionIds?: readonly string[], maxAgeMs?: number): Promise<number>
   /** Removes sessions that were not opened or committed to for this long, except those in `spared`. Returns their number. */

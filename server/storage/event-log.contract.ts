@@ -88,6 +88,24 @@ function describeAppend(context: () => Context): void {
     expect(read).toEqual(stored.sort((x, y) => x.seq - y.seq))
   })
 
+  it('is not removed with an old epoch', async () => {
+    const { opened, a, b, id } = context()
+    const { sessions } = opened.first
+    const epochOf = async (holder: string) => {
+      const taken = await sessions.acquire(id, holder, 60_000)
+      if (!taken.granted) throw new Error('held')
+      return taken.record.epoch
+    }
+    const old = await epochOf('one')
+    await sessions.release(id, old)
+    const epoch = await epochOf('two')
+    await a.append(id, [event(1)], { epoch })
+    await expect(b.remove(id, old)).rejects.toMatchObject({ kind: 'conflict', code: 'lease_lost' })
+    expect(await a.lastSeq(id)).toBe(1)
+    await b.remove(id, epoch)
+    expect(await a.lastSeq(id)).toBe(0)
+  })
+
   it('keeps sessions apart and drops a removed one', async () => {
     const { a, b, id } = context()
     await a.append(id, [event(1), event(2)])

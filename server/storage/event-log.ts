@@ -38,5 +38,6 @@ export interface EventLog {
   lastSeq(sessionId: string): Promise<number>
   /** Size in bytes of the events of these sessions, or of all. */
   bytes(sessionIds?: readonly string[]): Promise<number>
-  remove(sessionId: string): Promise<void>
+  /** With `epoch`, throws conflict `lease_lost` unless it is the session's current epoch. */
+  remove(sessionId: string, epoch?: number): Promise<void>
 }

@@ -22,7 +22,8 @@ export interface FileHeads {
   read(sessionId: string): Promise<string | null>
   /** Can be repeated: it also succeeds if the value is already `next`. */
   swap(sessionId: string, change: HeadChange): Promise<SwapResult>
-  clear(sessionId: string): Promise<void>
+  /** Returns false if the epoch is old, or there is no session. */
+  clear(sessionId: string, epoch: number): Promise<boolean>
   /** All sessions that have one. */
   list(): Promise<Map<string, string>>
 }

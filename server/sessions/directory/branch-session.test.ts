@@ -41,7 +41,7 @@ async function openBranching(checkQuota = async () => {}) {
   const access = new SessionAccess(store.keyValues, { MAX_OWNER_SESSIONS: 3, MAX_ADDRESS_SESSIONS: 1000 })
   const hold = (async (_id: string, job: (hold: { epoch: number }) => Promise<unknown>) => job({ epoch: 1 })) as never
   const destroy = async (id: string) => {
-    await checkpoints.remove(id)
+    await checkpoints.remove(id, 1)
     await store.events.remove(id)
   }
   const directory = new SessionDirectory({

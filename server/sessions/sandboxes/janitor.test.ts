@@ -1,6 +1,7 @@
 import { readdirSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { files as filesOf, put } from '../../storage/checkpoints/checkpoint-files.fixture.ts'
 import { type FakeSessions, fakeSessions } from './fake-sessions.ts'
 import type { SessionManager } from './session-manager.ts'
 
@@ -112,6 +113,38 @@ describe('retention', () => {
     expect(await fake.store.sessions.list()).toEqual([])
     for (const id of ids) expect(await fake.store.events.read(id)).toEqual([])
   })
+})
+
+it.each(['checkpoints', 'events'] as const)('keeps the %s of a session that someone comes back to', async (part) => {
+  const manager = await fake.start('one', { retentionMs: 1 })
+  const { sessions, events } = fake.store
+  const work = async (text: string, leaseMs: number) => {
+    const taken = await sessions.acquire('s', 'two', leaseMs)
+    if (!taken.granted) throw new Error('held')
+    const { epoch } = taken.record
+    const checkpoint = await fake.checkpoints.open('s', epoch)
+    await put(checkpoint, { [text]: text })
+    await events.append('s', [{ type: 'session:notice', data: { text } }], { epoch })
+    return checkpoint
+  }
+  await (await work('before', 1)).close()
+  await vi.waitFor(async () => {
+    const [now, record] = [await sessions.now(), await sessions.get('s')]
+    expect(now).toBeGreaterThan((record?.activeAt ?? now) + 1)
+  })
+  const remover: { remove(id: string, epoch: number): Promise<void> } = part === 'events' ? events : fake.checkpoints
+  const { remove } = remover
+  // As if this instance had stood still until its removal arrives.
+  vi.spyOn(remover, 'remove').mockImplementationOnce(async (id, epoch) => {
+    await (await work('after', 60_000)).close()
+    return remove(id, epoch)
+  })
+  await manager.janitor.round()
+  expect(fake.forgotten).toEqual([])
+  expect((await events.read('s')).map(({ data }) => data.text)).toEqual(['before', 'after'])
+  const { epoch = 0 } = (await sessions.get('s')) ?? {}
+  const kept = Object.keys(await filesOf(await fake.checkpoints.open('s', epoch)))
+  expect(kept).toEqual(part === 'events' ? ['after'] : ['before', 'after'])
 })
 
 describe('containers that no session is bound to', () => {

@@ -226,15 +226,22 @@ export class Janitor {
   async #removeSession(sessionId: string, isExpired: (record: SessionRecord) => boolean): Promise<void> {
     const { deps, session: find, done } = this.#options
     const session = find(sessionId)
+    const expired = async () => {
+      const record = await deps.store.get(sessionId)
+      return record && isExpired(record) ? record : undefined
+    }
     try {
       await session.locked(async () => {
         // Someone may have come back to it since it was listed.
-        const record = await deps.store.get(sessionId)
-        if (!record || !isExpired(record)) return
-        await deps.checkpoints.remove(sessionId)
-        await deps.events.remove(sessionId)
+        const { epoch } = (await expired()) ?? {}
+        if (epoch === undefined) return
+        // From now on, everyone who comes back gets a higher epoch, even the last holder. So nothing of theirs is removed.
+        await deps.store.release(sessionId, epoch)
+        if ((await expired())?.epoch !== epoch) return
+        await deps.checkpoints.remove(sessionId, epoch)
+        await deps.events.remove(sessionId, epoch)
         await deps.forgotten(sessionId)
-        await deps.store.remove(sessionId, record.epoch)
+        await deps.store.remove(sessionId, epoch)
       })
     } finally {
       done(session)

@@ -171,8 +171,8 @@ describe('removal', () => {
       await put(checkpoint, { id })
       await checkpoint.close()
     }
-    await fixture.store.remove('s')
-    await fixture.store.remove('s')
+    await fixture.store.remove('s', 99)
+    await fixture.store.remove('s', 99)
     expect(await fixture.filesAt(2, 's')).toEqual({})
     expect(await fixture.filesAt(2, 't')).toEqual({ id: 't' })
     expect(readdirSync(fixture.dir)).toHaveLength(1)

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { AppError, hasCode } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { Checkpoint, CheckpointStore } from '../checkpoint-store.ts'
+import { leaseLost } from '../store-errors.ts'
 import { translateFileError } from './checkpoint-errors.ts'
 import { getContent, putContent, removeContent } from './content-files.ts'
 import { FileCheckpoint } from './file-checkpoint.ts'
@@ -36,7 +37,9 @@ export function openCheckpointStore(options: CheckpointStoreOptions): Checkpoint
   return {
     open: (sessionId, epoch) => openCheckpoint(options, sizes, folderName(sessionId), epoch),
     has: (sessionId) => hasSession(dir, folderName(sessionId)),
-    async remove(sessionId) {
+    async remove(sessionId, epoch) {
+      const files = await listFiles(join(dir, folderName(sessionId)))
+      if (files.some((file) => file.epoch > epoch)) throw leaseLost()
       await removeSession(dir, folderName(sessionId))
       sizes.forget(folderName(sessionId))
     },

@@ -77,7 +77,7 @@ describe('random histories', () => {
         checkpoint = await fixture.store.open(session, epoch + 1)
         await compare()
         await checkpoint.close()
-        await fixture.store.remove(session)
+        await fixture.store.remove(session, Number.MAX_SAFE_INTEGER)
       }),
       { numRuns: 40 }
     )

@@ -25,7 +25,7 @@ it('is found by its hash in its own session, is stored once, counts, and goes wi
   expect(await store.getContent('s', '../../etc/passwd')).toBeUndefined()
   expect(await store.bytes(['s'])).toBe(image.length)
   expect(await store.has('s')).toBe(false)
-  await store.remove('s')
+  await store.remove('s', 99)
   expect(await store.getContent('s', hash)).toBeUndefined()
   expect(readdirSync(fixture.dir)).toEqual([])
 })

@@ -57,7 +57,7 @@ describe('damage', () => {
     await checkpoint.close()
     writeFileSync(fixture.stored('manifest')[0] ?? '', 'rubbish\n')
     await expect(fixture.store.open('s', 2)).rejects.toMatchObject({ kind: 'internal', code: 'checkpoint_damaged' })
-    await fixture.store.remove('s')
+    await fixture.store.remove('s', 99)
     expect(await fixture.filesAt(2)).toEqual({})
   })
 

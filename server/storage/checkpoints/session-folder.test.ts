@@ -80,7 +80,7 @@ describe('owners', () => {
   it('notices that the session was removed under its feet', async () => {
     const checkpoint = await fixture.store.open('s', 1)
     await put(checkpoint, { a: '1' })
-    await fixture.store.remove('s')
+    await fixture.store.remove('s', 99)
     await expect(put(checkpoint, { a: '2' })).rejects.toMatchObject({ kind: 'not-found', code: 'checkpoint_removed' })
     await checkpoint.close()
     expect(await fixture.filesAt(2)).toEqual({})

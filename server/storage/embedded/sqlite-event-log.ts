@@ -29,8 +29,9 @@ export function sqliteEventLog(db: Database): EventLog {
       const some = `${all} WHERE session_id IN (SELECT value FROM json_each(?))`
       return Number(db.get(some, JSON.stringify(sessionIds))?.bytes ?? 0)
     },
-    remove: async (sessionId) => {
+    remove: async (sessionId, epoch) => {
       db.transaction(() => {
+        if (epoch !== undefined) assertEpoch(db, sessionId, epoch)
         db.run('DELETE FROM events WHERE session_id = ?', validSessionId(sessionId))
         db.run('DELETE FROM event_keys WHERE session_id = ?', sessionId)
         db.run('DELETE FROM large_values WHERE session_id = ?', sessionId)
@@ -72,10 +73,7 @@ function append(db: Database, sessionId: string, events: NewEvent[], epoch: numb
   validSessionId(sessionId)
   const { bodies, large } = encodeEvents(events)
   return db.transaction(() => {
-    if (epoch !== undefined) {
-      const current = db.get('SELECT epoch FROM sessions WHERE session_id = ?', sessionId)
-      if (current?.epoch !== epoch) throw leaseLost()
-    }
+    if (epoch !== undefined) assertEpoch(db, sessionId, epoch)
     for (const key of keysOf(events)) {
       const taken = db.run('INSERT OR IGNORE INTO event_keys VALUES (?, ?)', sessionId, key) === 0
       if (taken) throw eventExists(key)
@@ -101,4 +99,9 @@ function lastSeq(db: Database, sessionId: string): number {
   return Number(
     db.get('SELECT MAX(seq) AS last FROM events WHERE session_id = ?', validSessionId(sessionId))?.last ?? 0
   )
+}
+
+function assertEpoch(db: Database, sessionId: string, epoch: number): void {
+  const current = db.get('SELECT epoch FROM sessions WHERE session_id = ?', sessionId)
+  if (current?.epoch !== epoch) throw leaseLost()
 }

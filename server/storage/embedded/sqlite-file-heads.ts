@@ -9,8 +9,9 @@ export function sqliteFileHeads(db: Database): FileHeads {
       return typeof row?.files_head === 'string' ? row.files_head : null
     },
     swap: async (sessionId, change) => swap(db, sessionId, change),
-    async clear(sessionId) {
-      db.run('UPDATE sessions SET files_head = NULL WHERE session_id = ?', validSessionId(sessionId))
+    async clear(sessionId, epoch) {
+      const sql = 'UPDATE sessions SET files_head = NULL WHERE session_id = ? AND epoch = ?'
+      return db.run(sql, validSessionId(sessionId), epoch) > 0
     },
     async list() {
       const rows = db.all('SELECT session_id, files_head FROM sessions WHERE files_head IS NOT NULL')

@@ -92,7 +92,7 @@ it('deletes all objects of a session that was removed, and nothing else', async 
   await store.putContent('gone', Buffer.from('image'))
   await put(await owner('stays'), { a: '1' })
   const record = await fixture.store.sessions.get('gone')
-  await store.remove('gone')
+  await store.remove('gone', record?.epoch ?? 0)
   await fixture.store.sessions.remove('gone', record?.epoch ?? 0)
   for (let i = 0; i < 3; i++) {
     pass(1.5 * DAY_MS)

@@ -25,7 +25,9 @@ export function openObjectCheckpoints(options: ObjectCheckpointOptions): Checkpo
     open: (sessionId, epoch) => openCheckpoint(options, sessionId, epoch).catch(rethrown),
     has: async (sessionId) => (await heads.read(sessionId)) !== null,
     // Its objects are left to the collector.
-    remove: (sessionId) => heads.clear(sessionId),
+    async remove(sessionId, epoch) {
+      if (!(await heads.clear(sessionId, epoch))) throw leaseLost()
+    },
     bytes: (sessionIds, maxAgeMs = 0) => sizes.of(sessionIds, maxAgeMs),
     putContent: (sessionId, bytes) => contents.put(sessionFolder(prefix, sessionId), bytes).catch(rethrown),
     getContent: (sessionId, hash) => contents.get(sessionFolder(prefix, sessionId), hash).catch(rethrown),

@@ -58,6 +58,7 @@ return int(sum)
 `)
 
 export const remove = script(`
+if ARGV[2] ~= '' and not owns(KEYS[5], ARGV[2]) then return 'lost' end
 redis.call('DEL', KEYS[1], KEYS[2], KEYS[4])
 redis.call('HDEL', KEYS[3], ARGV[1])
 `)

@@ -44,10 +44,10 @@ export function redisEventLog(client: RedisClient, keys: RedisKeys): EventLog {
       }
       return sum
     },
-    async remove(sessionId) {
+    async remove(sessionId, epoch) {
       const id = encodeId(sessionId)
-      const names = [keys.events(id), keys.eventKeys(id), keys.logSizes, keys.largeValues(id)]
-      await client.run(scripts.remove, names, [id])
+      const names = [keys.events(id), keys.eventKeys(id), keys.logSizes, keys.largeValues(id), keys.session(id)]
+      if ((await client.run(scripts.remove, names, [id, epoch ?? ''])) === 'lost') throw leaseLost()
     }
   }
 }

@@ -20,7 +20,11 @@ redis.call('HSET', key, 'files', next)
 return 'ok'
 `)
 
-const clear = scriptForFullRedis(`redis.call('HDEL', KEYS[1], 'files')`)
+const clear = scriptForFullRedis(`
+if not owns(KEYS[1], ARGV[1]) then return 0 end
+redis.call('HDEL', KEYS[1], 'files')
+return 1
+`)
 
 const listPage = script(`
 local index = KEYS[1]
@@ -45,7 +49,7 @@ export function redisFileHeads(client: RedisClient, keys: RedisKeys): FileHeads 
       const reply = await client.run(swap, [key(sessionId)], [epoch, known ?? '', next, since, MAX_UPLOAD_AGE_MS])
       return RESULTS.find((result) => result === reply) ?? 'lost'
     },
-    clear: async (sessionId) => void (await client.run(clear, [key(sessionId)])),
+    clear: async (sessionId, epoch) => (await client.run(clear, [key(sessionId)], [epoch])) === 1,
     /** Reads in pages, so that many sessions don't block Redis. */
     async list() {
       const heads = new Map<string, string>()
