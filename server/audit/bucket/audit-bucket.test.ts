@@ -288,7 +288,7 @@ it('is not misled by foreign objects', async () => {
   await put(`${prefix}audit/2026-01-01/${file}/000000000000-000000000009`)
   await put(`${prefix}audit/notes.txt`)
   await put(segmentOf(prefix, file, 0, 1).key)
-  const found = await listSegments(objects, prefix)
+  const { files: found } = await listSegments(objects, prefix)
   expect([...found].map(([name, segments]) => [name, segments.length])).toEqual([[file, 1]])
 })
 
@@ -310,4 +310,19 @@ it('chooses segments that have everything, whatever overlaps', () => {
       for (let at = 0; at < end; at++) expect(sorted.some(({ from, to }) => from <= at && at < to)).toBe(true)
     })
   )
+})
+
+it('does not call a log intact that has too many objects to look at', async () => {
+  let pages = 0
+  const object = { key: 'foreign', bytes: 1, modifiedAt: 0 }
+  const list = async () => ({ found: Array.from({ length: 1000 }, () => object), now: 0, next: String(++pages) })
+  const work = join(temporaryFolder(), 'work')
+  const checked = verifyBucket({
+    objects: { list, read: async () => undefined },
+    prefix: '',
+    own: temporaryFolder(),
+    work
+  })
+  await expect(checked).rejects.toMatchObject({ code: 'audit_too_large' })
+  expect(pages).toBe(1000)
 })

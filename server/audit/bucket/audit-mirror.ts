@@ -45,7 +45,7 @@ export class AuditMirror {
 
   async #sync(): Promise<MirrorResult> {
     const { objects, prefix, dir, own } = this.#options
-    const stored = await listSegments(objects, prefix)
+    const { files: stored, isCut } = await listSegments(objects, prefix)
     makeFolder(dir)
     const isOwn = (name: string) => own !== undefined && existsSync(join(own, name))
     for (const name of readdirSync(dir)) {
@@ -57,7 +57,7 @@ export class AuditMirror {
       for (const [name, segments] of queue) await this.#syncFile(name, segments)
     }
     await Promise.all(Array.from({ length: FILES_AT_ONCE }, work))
-    return { stored, leftOut: stored.size - wanted.length }
+    return { stored, leftOut: stored.size - wanted.length, isCut }
   }
 
   /** The day is part of the key, so the newest ones are found without reading any. */
@@ -102,6 +102,8 @@ export interface MirrorResult {
   stored: ReadonlyMap<string, readonly Segment[]>
   /** Files that are not in the folder: those of this instance, and old ones beyond the size limit. */
   leftOut: number
+  /** There are too many objects to list: the newest rows are missing. */
+  isCut: boolean
 }
 
 function endOf(segments: readonly Segment[]): number {

@@ -13,21 +13,27 @@ export interface Segment {
 
 const FOLDER = 'audit/'
 const KEY = /^\d{4}-\d\d-\d\d\/([^/]+)\/(\d{12})-(\d{12})$/
-const MAX_OBJECTS = 200_000
+const MAX_OBJECTS = 1_000_000
+export const TOO_MANY =
+  'more than 1,000,000 objects in the bucket, so the newest rows are not found. Allow the key to delete objects, so that small ones are merged, or shorten RETENTION_DAYS.'
 
 export function segmentOf(prefix: string, file: string, from: number, to: number, at = new Date()): Segment {
   const place = [from, to].map((position) => String(position).padStart(12, '0')).join('-')
   return { key: `${prefix}${FOLDER}${at.toISOString().slice(0, 10)}/${file}/${place}`, from, to }
 }
 
-/** The segments of each file, sorted by position. Objects that are none of ours, or have another size than they should, are left out. */
-export async function listSegments(
-  objects: Pick<ObjectStore, 'list'>,
-  prefix: string
-): Promise<Map<string, Segment[]>> {
+export interface ListedSegments {
+  /** By file, sorted by position. Objects that are none of ours, or have another size than they should, are left out. */
+  files: Map<string, Segment[]>
+  /** There are more than `MAX_OBJECTS` objects: the newest are missing. */
+  isCut: boolean
+}
+
+export async function listSegments(objects: Pick<ObjectStore, 'list'>, prefix: string): Promise<ListedSegments> {
   const files = new Map<string, Segment[]>()
   let seen = 0
-  for (let from: string | undefined; ; ) {
+  let from: string | undefined
+  do {
     const page = await objects.list(prefix + FOLDER, from)
     for (const object of page.found) {
       const [file, segment] = parseSegment(prefix + FOLDER, object) ?? []
@@ -38,10 +44,9 @@ export async function listSegments(
     }
     seen += page.found.length
     from = page.next
-    if (from === undefined || seen >= MAX_OBJECTS) break
-  }
+  } while (from !== undefined && seen < MAX_OBJECTS)
   for (const segments of files.values()) segments.sort((a, b) => a.from - b.from || b.to - a.to)
-  return files
+  return { files, isCut: from !== undefined }
 }
 
 function parseSegment(folder: string, { key, bytes }: StoredObject): [string, Segment] | undefined {

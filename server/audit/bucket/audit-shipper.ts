@@ -10,7 +10,7 @@ import type { Logger } from '../../lib/logger.ts'
 import { KeyedLock } from '../../lib/waiting/keyed-lock.ts'
 import { contentOf, type ObjectStore } from '../../storage/objects/object-store.ts'
 import { type AuditFile, listAuditFiles } from '../audit-files.ts'
-import { coverOf, listSegments, type Segment, segmentOf, unbrokenEnd } from './audit-segments.ts'
+import { coverOf, listSegments, type Segment, segmentOf, TOO_MANY, unbrokenEnd } from './audit-segments.ts'
 
 export interface ShipperOptions {
   dir: string
@@ -120,7 +120,8 @@ export class AuditShipper {
   /** Finds out what an earlier process has copied. */
   async #listShipped(): Promise<void> {
     const { objects, prefix, dir } = this.#options
-    const stored = await listSegments(objects, prefix)
+    const { files: stored, isCut } = await listSegments(objects, prefix)
+    if (isCut) this.#options.logger.warn(`The audit log has ${TOO_MANY}`)
     for (const { path } of listAuditFiles([dir])) {
       const segments = stored.get(basename(path)) ?? []
       const cover = coverOf(segments)

@@ -1,9 +1,11 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import { AppError } from '../../lib/errors.ts'
 import type { ObjectStore } from '../../storage/objects/object-store.ts'
 import { listAuditFiles } from '../audit-files.ts'
 import { type VerifiedChain, verifyAudit } from '../verify-audit.ts'
 import { AuditMirror } from './audit-mirror.ts'
+import { TOO_MANY } from './audit-segments.ts'
 
 export interface VerifyOptions {
   objects: Pick<ObjectStore, 'list' | 'read'>
@@ -17,7 +19,10 @@ export interface VerifyOptions {
 /** Checks the chains of all instances: everything is read from the bucket again, and compared with the files of this machine. */
 export async function verifyBucket({ objects, prefix, own, work }: VerifyOptions): Promise<VerifiedChain[]> {
   try {
-    await new AuditMirror({ objects, prefix, dir: work, maxBytes: Number.POSITIVE_INFINITY }).sync()
+    const mirror = new AuditMirror({ objects, prefix, dir: work, maxBytes: Number.POSITIVE_INFINITY })
+    if ((await mirror.sync()).isCut) {
+      throw new AppError('unavailable', 'audit_too_large', `The audit log can't be checked: it has ${TOO_MANY}`)
+    }
     const differing = new Set<string>()
     for (const { path, chain } of listAuditFiles([own])) {
       const copied = join(work, basename(path))
