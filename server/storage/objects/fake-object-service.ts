@@ -23,7 +23,7 @@ interface Held {
  * The fate of a request. `lost`: it is done, and its answer never arrives. `cut`: it is not done, and the connection breaks. `silent`: it
  * is not done, and the connection stays open. `stalled`: it is done, and its answer ends after the first half.
  */
-export type Fault = 'lost' | 'cut' | 'silent' | 'stalled' | 'busy' | 'slow' | 'skewed' | 'forbidden'
+export type Fault = 'lost' | 'cut' | 'silent' | 'stalled' | 'busy' | 'conflict' | 'slow' | 'skewed' | 'forbidden'
 
 export interface FakeRequest {
   method: string
@@ -40,6 +40,7 @@ interface Answer {
 const SLOW_MS = 150
 const REFUSALS: Partial<Record<Fault, Answer>> = {
   busy: failed(503, 'SlowDown'),
+  conflict: failed(409, 'ConditionalRequestConflict'),
   skewed: failed(403, 'RequestTimeTooSkewed'),
   forbidden: failed(403, 'AccessDenied')
 }

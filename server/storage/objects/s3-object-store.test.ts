@@ -184,6 +184,33 @@ describe('a service in memory that misbehaves', () => {
     expect(most).toBeGreaterThan(1)
     expect(most).toBeLessThanOrEqual(8)
   })
+
+  it('reads only a few objects at once', async () => {
+    await store.put('a', contentOf(Buffer.from('text')))
+    let arrived = 0
+    let done = 0
+    let most = 0
+    service.fault = () => {
+      most = Math.max(most, ++arrived - done)
+      return 'slow'
+    }
+    const read = async () => {
+      const found = await store.read('a', 0, 4)
+      done++
+      return String(found?.bytes)
+    }
+    const texts = await Promise.all(Array.from({ length: 40 }, read))
+    expect(new Set(texts)).toEqual(new Set(['text']))
+    expect(most).toBeGreaterThan(1)
+    expect(most).toBeLessThanOrEqual(8)
+  })
+
+  it('tries again when a write at the same time is in the way', async () => {
+    const faults: Fault[] = ['conflict']
+    service.fault = ({ method }) => (method === 'PUT' ? faults.shift() : undefined)
+    expect(await store.create('claimed', Buffer.from('1'))).toBe(true)
+    expect(service.requests).toHaveLength(2)
+  })
 })
 
 // Checked: without `hideUserFiles`, the client takes the address from the file.

@@ -49,9 +49,10 @@ const PROBE_LIMITS: RequestLimits = { attemptMs: 3000, totalMs: 3000 }
 const PART_BYTES = 8 * 1024 * 1024
 const PARTS_AT_ONCE = 3
 const SENT_AT_ONCE = 8
+const READ_AT_ONCE = 8
 const DELETED_AT_ONCE = 8
 const TRANSIENT =
-  /^(SlowDown|InternalError|ServiceUnavailable|RequestTimeout|Throttling.*|TooManyRequests.*|UnknownError)$/
+  /^(SlowDown|InternalError|ServiceUnavailable|RequestTimeout|Throttling.*|TooManyRequests.*|UnknownError|ConditionalRequestConflict|OperationAborted)$/
 const SKEWED = /^(RequestTimeTooSkewed|RequestExpired)$/
 
 export class S3ObjectStore implements ObjectStore {
@@ -59,7 +60,9 @@ export class S3ObjectStore implements ObjectStore {
   readonly #bucket: string
   readonly #limits: RequestLimits
   /** Every object that is being sent is in memory. */
-  readonly #gate = new StartGate(SENT_AT_ONCE)
+  readonly #sending = new StartGate(SENT_AT_ONCE)
+  /** Every answer is in memory until its caller has stored it. */
+  readonly #reading = new StartGate(READ_AT_ONCE)
   readonly #report: NonNullable<S3Options['report']>
 
   constructor(options: S3Options) {
@@ -95,13 +98,14 @@ export class S3ObjectStore implements ObjectStore {
 
   read(key: string, offset: number, length: number): Promise<{ bytes: Buffer; total: number } | undefined> {
     const command = new GetObjectCommand({ ...this.#at(key), Range: `bytes=${offset}-${offset + length - 1}` })
-    return this.#run('send an object', length, async (abortSignal) => {
+    const attempt = async (abortSignal: AbortSignal) => {
       const reply = await this.#client.send(command, { abortSignal }).catch(missing)
       if (!reply?.Body) return undefined
-      const bytes = Buffer.from(await reply.Body.transformToByteArray())
-      const total = Number(/\/(\d+)$/.exec(reply.ContentRange ?? '')?.[1] ?? bytes.length)
-      return { bytes, total }
-    })
+      const { buffer, byteOffset, byteLength } = await reply.Body.transformToByteArray()
+      const total = Number(/\/(\d+)$/.exec(reply.ContentRange ?? '')?.[1] ?? byteLength)
+      return { bytes: Buffer.from(buffer, byteOffset, byteLength), total }
+    }
+    return this.#inTurn(this.#reading, () => this.#run('send an object', length, attempt))
   }
 
   list(prefix: string, from?: string): Promise<ObjectPage<StoredObject>> {
@@ -162,7 +166,7 @@ export class S3ObjectStore implements ObjectStore {
   }
 
   async #putWhole(key: string, content: ObjectContent): Promise<void> {
-    await this.#inTurn(async () => {
+    await this.#inTurn(this.#sending, async () => {
       const command = new PutObjectCommand({ ...this.#at(key), Body: await content.read(0, content.bytes) })
       await this.#run('store an object', content.bytes, (abortSignal) => this.#client.send(command, { abortSignal }))
     })
@@ -199,7 +203,7 @@ export class S3ObjectStore implements ObjectStore {
       while (next <= count) {
         const PartNumber = next++
         const offset = (PartNumber - 1) * PART_BYTES
-        await this.#inTurn(async () => {
+        await this.#inTurn(this.#sending, async () => {
           const Body = await content.read(offset, Math.min(PART_BYTES, content.bytes - offset))
           const command = new UploadPartCommand({ ...upload, PartNumber, Body })
           const { ETag } = await this.#run('store a part', Body.length, (abortSignal) =>
@@ -219,10 +223,10 @@ export class S3ObjectStore implements ObjectStore {
   }
 
   /** If the service does not answer one, the others need not wait for their own deadlines. */
-  #inTurn(job: () => Promise<void>): Promise<void> {
-    return this.#gate.run(() =>
+  #inTurn<T>(gate: StartGate, job: () => Promise<T>): Promise<T> {
+    return gate.run(() =>
       job().catch((error: unknown) => {
-        if (isAppError(error, 'objects_unavailable')) this.#gate.refuseWaiting(error)
+        if (isAppError(error, 'objects_unavailable')) gate.refuseWaiting(error)
         throw error
       })
     )
