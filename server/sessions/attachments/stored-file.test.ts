@@ -23,3 +23,18 @@ it.each([
   await removeUnsent(contents, events, 's', id)
   expect(await contents.getContent('s', id)).toBeUndefined()
 })
+
+it('keeps a file that a message names while it is being removed', async () => {
+  const contents = new FakeContentStore()
+  const { id } = await storeFile(contents, 's', Buffer.from('hello'))
+  const log = [event(1, { text: 'hello' })]
+  const events = {
+    async read(_id: string, { after = 0 } = {}) {
+      const page = log.filter(({ seq }) => seq > after)
+      if (page.length === 0 && log.length === 1) log.push(event(2, { attachments: [{ id }] }))
+      return page
+    }
+  }
+  await removeUnsent(contents, events, 's', id)
+  expect(String(await contents.getContent('s', id))).toBe('hello')
+})

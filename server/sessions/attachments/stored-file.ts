@@ -35,15 +35,29 @@ export async function removeUnsent(
   sessionId: string,
   id: string
 ): Promise<void> {
-  if ((await contents.getContent(sessionId, id)) === undefined) return
-  for (let after = 0; ; ) {
+  const bytes = await contents.getContent(sessionId, id)
+  if (bytes === undefined) return
+  const before = await lookFor(id, events, sessionId, 0)
+  if (before.isNamed) return
+  await contents.removeContent(sessionId, id)
+  // A message may have named it meanwhile.
+  if ((await lookFor(id, events, sessionId, before.after)).isNamed) await contents.putContent(sessionId, bytes)
+}
+
+/** Whether an event after this one names the file, and the last event. */
+async function lookFor(
+  id: string,
+  events: Pick<EventLog, 'read'>,
+  sessionId: string,
+  from: number
+): Promise<{ isNamed: boolean; after: number }> {
+  for (let after = from; ; ) {
     const page = await events.read(sessionId, { after, limit: EVENTS_AT_ONCE })
-    if (page.some(({ data }) => JSON.stringify(data).includes(id))) return
+    if (page.some(({ data }) => JSON.stringify(data).includes(id))) return { isNamed: true, after }
     const last = page.at(-1)
-    if (!last) break
+    if (!last) return { isNamed: false, after }
     after = last.seq
   }
-  await contents.removeContent(sessionId, id)
 }
 
 /** Completes what a message says about its files from what is stored. */
