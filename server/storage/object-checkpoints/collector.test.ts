@@ -160,6 +160,16 @@ it('deals with a session that has very many objects', async () => {
   expect(keys.size).toBe(0)
 })
 
+it('goes on without notes that can not be read', async () => {
+  const one = await owner()
+  for (let i = 0; i < 3; i++) await put(one, { a: `${i}` })
+  await fixture.objects.put(`${fixture.prefix}collector.json`, contentOf(Buffer.from('{"v":1,"se')))
+  pass(1.1 * DAY_MS)
+  const { unnamed } = await collector().round()
+  pass(1.1 * DAY_MS)
+  expect(await collector().round()).toEqual({ unnamed, deleted: unnamed })
+})
+
 it('works one at a time, and ends uploads that nobody completes', async () => {
   expect((await collector('one').round()).refused).toBeUndefined()
   expect(await collector('two').round()).toMatchObject({ refused: 'busy' })

@@ -65,6 +65,9 @@ export class Collector {
       new Map(unnamed.filter((key) => !deleted.has(key)).map((key) => [key, known.get(key) ?? now]))
     )
     await this.#endUploads()
+    if (unnamed.length >= MAX_SUSPECTS) {
+      logger.warn(`More than ${MAX_SUSPECTS} objects can be deleted. The others wait for later rounds.`)
+    }
     if (deleted.size > 0) logger.info({ objects: deleted.size }, 'Objects that nothing names were deleted.')
     return { unnamed: unnamed.length, deleted: deleted.size }
   }
@@ -154,7 +157,7 @@ export class Collector {
   async #readNotes(): Promise<Map<string, number>> {
     const { objects, prefix } = this.#deps
     const found = await objects.read(prefix + NOTES, 0, MAX_NOTES_BYTES)
-    const notes: unknown = found ? JSON.parse(found.bytes.toString()) : {}
+    const notes = found ? parsed(found.bytes.toString()) : {}
     const seen = isRecord(notes) && isRecord(notes.seen) ? notes.seen : {}
     return new Map(Object.entries(seen).flatMap(([key, at]) => (typeof at === 'number' ? [[key, at]] : [])))
   }
@@ -163,5 +166,14 @@ export class Collector {
     const { objects, prefix } = this.#deps
     const bytes = Buffer.from(JSON.stringify({ v: 1, seen: Object.fromEntries(seen) }))
     await objects.put(prefix + NOTES, contentOf(bytes))
+  }
+}
+
+/** Without notes, an object only waits a day longer. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return {}
   }
 }

@@ -1,11 +1,12 @@
 /**
- * Content that a conversation names by its hash, such as an image. Each is an object of its own, under a new name each time, so that
- * the collector never deletes one that was stored again. Finding it takes one list request, which the cache mostly avoids.
+ * Content that a conversation names by its hash, such as an image. Each is an object of its own. If it is stored again after some hours,
+ * it gets a new name, so that the collector never deletes it. Finding it takes one list request, which the cache mostly avoids.
  */
 import { createHash } from 'node:crypto'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { isAppError } from '../../lib/errors.ts'
-import { contentOf, type ObjectStore } from '../objects/object-store.ts'
+import { MAX_UPLOAD_AGE_MS } from '../file-heads.ts'
+import { contentOf, type ObjectPage, type ObjectStore, type StoredObject } from '../objects/object-store.ts'
 import type { ObjectCache } from './object-cache.ts'
 import { objectName } from './object-names.ts'
 
@@ -25,6 +26,11 @@ export class ObjectContents {
 
   async put(folder: string, bytes: Uint8Array): Promise<string> {
     const hash = createHash('sha256').update(bytes).digest('hex')
+    const fresh = await this.#findFresh(folder, hash)
+    if (fresh !== undefined) {
+      this.#keys.set(folder + hash, fresh)
+      return hash
+    }
     const key = folder + objectName(hash, bytes.length, 'content')
     await this.#objects.put(key, contentOf(bytes))
     this.#keys.set(folder + hash, key)
@@ -54,8 +60,18 @@ export class ObjectContents {
 
   /** It may have been stored several times. */
   async #find(folder: string, hash: string): Promise<string[]> {
-    const { found } = await this.#objects.list(`${folder}${hash}.`)
-    return found.map(({ key }) => key).filter((key) => key.endsWith('.content'))
+    return (await this.#list(folder, hash)).found.map(({ key }) => key)
+  }
+
+  /** One that the collector does not look at before the caller has named it. */
+  async #findFresh(folder: string, hash: string): Promise<string | undefined> {
+    const { found, now } = await this.#list(folder, hash)
+    return found.find(({ modifiedAt }) => now - modifiedAt < MAX_UPLOAD_AGE_MS)?.key
+  }
+
+  async #list(folder: string, hash: string): Promise<ObjectPage<StoredObject>> {
+    const page = await this.#objects.list(`${folder}${hash}.`)
+    return { ...page, found: page.found.filter(({ key }) => key.endsWith('.content')) }
   }
 }
 

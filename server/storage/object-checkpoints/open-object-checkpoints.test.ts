@@ -122,6 +122,15 @@ describe('files in an object store', () => {
     expect(await filesOf(await owner(fixture.instance()))).toEqual({ a: '2', b: '3' })
   })
 
+  it('stores a content once within some hours', async () => {
+    await fixture.takeOver('s')
+    for (let i = 0; i < 5; i++) await fixture.instance().putContent('s', Buffer.from('image'))
+    expect(fixture.service.keys('.content')).toHaveLength(1)
+    fixture.service.age(13 * 3_600_000)
+    await store.putContent('s', Buffer.from('image'))
+    expect(fixture.service.keys('.content')).toHaveLength(2)
+  })
+
   it('makes the same change once if it is repeated after a lost answer', async () => {
     const one = await owner()
     await put(one, { a: '1', c: 'gone' })
