@@ -9,6 +9,7 @@ import { ApprovalPending, type ProgramCalls } from './program-call.ts'
 import type { RealmProcess } from './realms/code-channel.ts'
 import { localRealm } from './realms/local-realm.fixture.ts'
 import { outcomeOfRun } from './run-answer.ts'
+import { isSameCall } from './run-log.ts'
 import type { RunTimes } from './run-times.ts'
 
 let store: { events: ReturnType<typeof fakeEventLog>; keyValues: ReturnType<typeof fakeKeyValueStore> }
@@ -200,6 +201,12 @@ it('does not end a run that another instance drives, although its day is over', 
   const { expiresAt } = (await store.keyValues.get('code-runs', runId)) as { expiresAt: number }
   await expect.poll(() => Date.now()).toBeGreaterThan(expiresAt + 100)
   expect(await other.report(runId, local, 10)).toMatchObject({ status: 'running' })
+})
+
+it('takes a server and a tool with a dot in their names for another call than those that are written the same', () => {
+  const call = (server: string, tool: string) => ({ n: 1, kind: 'tool' as const, server, tool, args: {}, line: 1 })
+  expect(isSameCall(call('a.b', 'c'), call('a', 'b.c'))).toBe(false)
+  expect(isSameCall(call('a.b', 'c'), { ...call('a.b', 'c'), line: 2 })).toBe(true)
 })
 
 it('gives each approval its whole time', async () => {

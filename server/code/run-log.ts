@@ -100,7 +100,8 @@ function callOf(state: RunState, call: ProgramCall): CallState {
 
 /** Whether a program makes the same call again. The line is only shown. */
 export function isSameCall(a: ProgramCall, b: ProgramCall): boolean {
-  return describeCall(a) === describeCall(b)
+  const [one, other] = [a, b].map(({ kind, server, tool, args }) => canonicalJson([kind, server, tool, args]))
+  return one === other
 }
 
 export function describeCall({ kind, server, tool, args }: ProgramCall): string {
