@@ -82,6 +82,36 @@ const signature = await describe('steady', 'echo')
   expect(JSON.parse(inspected)[0].HostConfig.NetworkMode).toBe('none')
 })
 
+// The program asks in many ways, and whoever has broken out of its realm looks around in its container.
+it('shows no secret inside, however the program asks', async () => {
+  const gateway = await start(place())
+  const code = `const said: unknown[] = []
+const ways = [
+  () => describe('steady', 'echo'), () => describe('steady', 'env'), () => describe('steady', '../env'), () => search('secret token key'),
+  () => search('TOKEN'), () => tools.steady.echo({ message: '\${env:GATEWAY_ONLY_SECRET} \${TOKEN} $TOKEN' }), () => tools.steady.echo(),
+  () => tools.steady.complain(), () => tools.steady.die(), () => tools.steady.nothing(), () => tools.nobody.read(), () => tools.steady.meta(),
+  () => tools['mcp-orchestrator'].env(), () => tools.workspace.read_file({ path: '/proc/self/environ' }),
+  () => tools.constructor.constructor('return process.env')(), () => import('node:fs'), () => import('/proc/self/environ'), () => eval('process.env'),
+  () => { const dive = (): unknown => { try { return dive() } catch (error) { return Reflect.ownKeys(error as object).map((key) => String((error as any)[key])) } }; return dive() },
+  () => Object.getOwnPropertyNames(globalThis).map((name) => [name, String((globalThis as any)[name])]),
+  () => new Error('x').stack, () => (0, tools.steady.echo as any).caller, () => JSON.stringify(console) + JSON.stringify(Intl)
+]
+for (const way of ways) {
+  try { said.push(await way()) } catch (error) { said.push([String(error), (error as any)?.stack, (error as any)?.code]) }
+}
+said`
+  const told = await run(gateway, { code })
+  expect(told).toMatchObject({ status: 'completed' })
+  expect((told.value as unknown[]).length).toBe(23)
+  expect(JSON.stringify(told)).not.toContain(SECRET)
+  await eventually('a warm sandbox', () => containers().length === 1)
+  const look =
+    'cat /proc/*/environ /proc/*/cmdline; env; grep -rhas sk-not-in /etc /home /opt /root /run /tmp /usr/local /var /workspace; true'
+  const seen = execFileSync('docker', ['exec', '-u', '0', ...containers(), 'sh', '-c', look], { encoding: 'utf8' })
+  expect(seen).toContain('PATH=')
+  expect(seen.replaceAll(look, '')).not.toContain(SECRET)
+})
+
 it('waits for approval, survives kill -9, and sends each write once', async () => {
   const shared = place()
   const first = await start(shared)
