@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { AppError } from '../lib/errors.ts'
 import { silentLogger } from '../lib/logger.ts'
 import { ApprovalInbox } from '../policy/approval-inbox.ts'
@@ -207,6 +207,21 @@ it('takes a server and a tool with a dot in their names for another call than th
   const call = (server: string, tool: string) => ({ n: 1, kind: 'tool' as const, server, tool, args: {}, line: 1 })
   expect(isSameCall(call('a.b', 'c'), call('a', 'b.c'))).toBe(false)
   expect(isSameCall(call('a.b', 'c'), { ...call('a.b', 'c'), line: 2 })).toBe(true)
+})
+
+it('reads the log of a waiting or ended run once for each poll', async () => {
+  const first = instance()
+  const runId = await waitingRun(first, 'await tools.s.write({ x: 1 })')
+  await first.close()
+  const second = instance({ watchMs: 60_000 })
+  const reads = vi.spyOn(store.events, 'read')
+  const loads = () => reads.mock.calls.filter(([, options]) => !options?.after).length
+  expect(await second.report(runId, local)).toMatchObject({ status: 'waiting' })
+  expect(loads()).toBe(1)
+  await second.cancel(runId, 'local')
+  reads.mockClear()
+  expect(await second.report(runId, local)).toMatchObject({ status: 'ended' })
+  expect(loads()).toBe(1)
 })
 
 it('gives each approval its whole time', async () => {
