@@ -174,6 +174,7 @@ await tools.crm.send({ to: 'covered' })`)
       await chat.chat.cancel('s1')
       const { data } = await chat.until('tool:result', ({ callId }) => callId === 'prog')
       expect(data).toMatchObject({ isError: true, interruptedBy: 'person' })
+      if (code.includes('hang')) expect(JSON.stringify(data.content)).toContain('Outcome unknown')
       for (const { decision, result } of await inner(chat)) expect(decision?.approved === false || result).toBeTruthy()
     }
     expect(sent).not.toContain('never')
