@@ -6,6 +6,7 @@ import { fileFigures } from './files.ts'
 import { forkFigures } from './forks.ts'
 import { gatewayFigures } from './gateway.ts'
 import { interruptionFigures } from './interruptions.ts'
+import { kubernetesFigures } from './kubernetes.ts'
 import { manyFigures } from './many.ts'
 import { readerFigures } from './readers.ts'
 import { routingFigures } from './routing.ts'
@@ -16,6 +17,7 @@ import { webFigures } from './web.ts'
 
 const SUITES: Record<string, () => Promise<object>> = {
   sandbox: sandboxFigures,
+  kubernetes: kubernetesFigures,
   chat: chatFigures,
   files: fileFigures,
   forks: forkFigures,
