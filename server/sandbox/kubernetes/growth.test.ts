@@ -45,5 +45,11 @@ it('the janitor reads the names and labels of pods alone, and those of one insta
   expect(all.found).toBe(20)
   expect(all.sent / 20).toBeLessThan(1000)
   expect(await bytes('nobody')).toMatchObject({ found: 0 })
-  expect((await engine.status()).containers).toBe(20)
+})
+
+it('questions whether this server is ready count the pods once', async () => {
+  await withPods(20)
+  const engine = test.engine()
+  for (let n = 0; n < 5; n++) expect(await engine.status()).toMatchObject({ name: 'Kubernetes', containers: 20 })
+  expect(test.cluster.calls).toEqual(['list /pods'])
 })

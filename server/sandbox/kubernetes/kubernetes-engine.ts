@@ -34,6 +34,8 @@ import { SparePods } from './spare-pods.ts'
 
 const START_MS = 120_000
 const MAX_REMEMBERED = 1000
+/** Probes ask for the status every few seconds. */
+const COUNTED_MS = 60_000
 /** Every running call asks whether its server is alive. */
 const ALIVE_MS = 10_000
 const CONFLICT = 409
@@ -70,6 +72,7 @@ export class KubernetesEngine implements SandboxEngine {
   readonly #targets: CommonTargets
   readonly #lease: NamespaceLease | undefined
   readonly #stopping = new AbortController()
+  #counted: { pods: number; at: number } | undefined
 
   constructor(options: KubernetesEngineOptions) {
     const { limits, logger, pods, startMs = START_MS, spares = 0 } = options
@@ -85,8 +88,15 @@ export class KubernetesEngine implements SandboxEngine {
   }
 
   async status(): Promise<EngineStatus> {
-    const [version, all] = await Promise.all([this.api.version(), this.api.listMetadata(`${LABEL.app}=${APP}`)])
-    return { name: 'Kubernetes', version, runtimes: [], cgroupVersion: '', containers: all.length, remapsUsers: false }
+    const [version, containers] = await Promise.all([this.api.version(), this.#count()])
+    return { name: 'Kubernetes', version, runtimes: [], cgroupVersion: '', containers, remapsUsers: false }
+  }
+
+  async #count(): Promise<number> {
+    if (this.#counted && performance.now() - this.#counted.at < COUNTED_MS) return this.#counted.pods
+    const { length: pods } = await this.api.listMetadata(`${LABEL.app}=${APP}`)
+    this.#counted = { pods, at: performance.now() }
+    return pods
   }
 
   async hasImage(): Promise<boolean> {
