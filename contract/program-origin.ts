@@ -17,7 +17,7 @@ export type CallPlace = z.infer<typeof callPlace>
 export const programOrigin = callPlace.extend({
   /** The call of `run_code`. */
   callId: z.string().min(1).max(200),
-  /** The server, tool or definition says that it only reads. */
+  /** Its tool is a reader of the sandbox, or the server's entry lists it in `readOnly`. */
   isRead: z.literal(true).optional(),
   /** Something that the person must know before they decide. */
   warning: z.string().max(1000).optional()

@@ -33,6 +33,19 @@ export function isProgramWaiting(calls: Readonly<Record<string, CallEntry>>, cal
   return open.length > 0 && open.every(waitsForPerson)
 }
 
+/** The other waiting reads of its program, which one approval can cover. A card with a warning or a change needs its own decision. */
+export function otherReads(calls: Readonly<Record<string, CallEntry>>, { callId, program }: CallEntry): CallEntry[] {
+  return callsOfProgram(calls, program?.callId ?? '').filter(
+    (call) =>
+      call.callId !== callId &&
+      !call.decision &&
+      call.program?.isRead &&
+      !call.program.warning &&
+      !call.definitionChange &&
+      !call.again
+  )
+}
+
 /** Whether the person has approved the other reads of this program with one of its calls. */
 export function coversReads(calls: Readonly<Record<string, CallEntry>>, callId: string): boolean {
   return callsOfProgram(calls, callId).some(({ decision }) => decision?.approved === true && decision.reads === true)

@@ -28,6 +28,8 @@ export interface ToolDefinitionInput {
   annotations?: Record<string, unknown> | undefined
   /** Other fields for the gateway's clients: title, icons, `_meta`. */
   shown?: Record<string, unknown> | undefined
+  /** Whether the server's entry lists it in `readOnly`. */
+  isListedReader?: boolean | undefined
   /** The fingerprint of the server's entry. Another command or address is another server, whatever it calls itself. */
   entry?: string | undefined
 }

@@ -48,7 +48,7 @@ export async function isAcceptedReader(
 }
 
 /** A pattern does not override a tool's own claim to be destructive; its full name does. */
-function isListedReader(globs: string[], { name, annotations }: StoredTool): boolean {
+export function isListedReader(globs: readonly string[], { name, annotations }: Claims & { name: string }): boolean {
   const isDestructive = annotations?.destructiveHint === true
   return globs.some((glob) => glob === name || (!isDestructive && globMatcher(glob)(name)))
 }

@@ -3,6 +3,7 @@ import { CHAT_KEY } from '../connections/asking/call-scopes.ts'
 import type { Connections } from '../connections/connections.ts'
 import { isRecord } from '../lib/is-record.ts'
 import { withDeadline } from '../lib/waiting/deadline.ts'
+import { isListedReader } from '../policy/tool-effects.ts'
 import type { ToolResult } from '../sandbox/port.ts'
 import { serverTalk } from './server-talk.ts'
 import type { ToolIndex } from './tool-index.ts'
@@ -27,8 +28,8 @@ export function serverToolSource(server: string, core: Core, alternatives?: read
         const seen = () => index.offer(server, CHAT_KEY) ?? index.tools(server)
         const known = live ? undefined : (connections.runningTools(server, caller) ?? seen())
         const tools = known ?? (await connections.list(server, { caller, signal }))
-        const entry = index.entry(server)?.fingerprint
-        return tools.map((tool) => ({ ...tool, entry }))
+        const { fingerprint, readOnly = [] } = index.entry(server) ?? {}
+        return tools.map((tool) => ({ ...tool, entry: fingerprint, isListedReader: isListedReader(readOnly, tool) }))
       }
       // After an approval, the server may take as long as it needs to start.
       if (live) return list(asking.signal)

@@ -2,6 +2,7 @@ import { defineStore } from 'pinia'
 import { computed, ref, shallowRef, toRaw, watch } from 'vue'
 import type { ConflictChoices, SeenConflicts } from '../../contract/effects/change-set.ts'
 import { revealPlainly } from '../../contract/hidden-characters.ts'
+import { otherReads } from '../../contract/programs.ts'
 import { type CallEntry, callOf, coveredCalls } from '../../contract/transcript.ts'
 import { editedText, useCallViews } from './call-views.ts'
 import { useKeptInputs } from './drafts/kept-inputs.ts'
@@ -24,6 +25,8 @@ export interface Answer {
 export interface Listing {
   calls: readonly CallEntry[]
   always?: CallEntry
+  /** The read of a program whose approval also covers the other reads of the program. */
+  reads?: CallEntry
   /** The answer to that call. */
   given?: Answer
 }
@@ -80,9 +83,12 @@ export const useApprovals = defineStore('approvals', () => {
   const isWaiting = ({ callId }: CallEntry) => session.pendingIds.includes(callId) && !deciding.value.has(callId)
   /** The calls that the list shows and approves: none that came after it was opened, unless the tool is always allowed. */
   const listed = computed((): readonly CallEntry[] => {
-    const { calls, always } = listing.value ?? { calls: [], always: undefined }
-    if (!always) return calls.filter(isWaiting)
-    return isWaiting(always) ? [always, ...coveredBy(always)] : []
+    const { calls = [], always, reads } = listing.value ?? {}
+    const one = always ?? reads
+    if (!one) return calls.filter(isWaiting)
+    if (!isWaiting(one)) return []
+    void session.version
+    return [one, ...(always ? coveredBy(always) : otherReads(toRaw(session.transcript).calls, one))]
   })
   function listAll(): void {
     listing.value = { calls: [...bulkApprovable.value] }
@@ -90,6 +96,9 @@ export const useApprovals = defineStore('approvals', () => {
   /** For the calls that a program has made together. */
   function listCalls(calls: readonly CallEntry[]): void {
     listing.value = { calls: [...calls] }
+  }
+  function listReads(reads: CallEntry): void {
+    listing.value = { calls: [], reads }
   }
   function listAlways(always: CallEntry, given: Answer = { approved: true }): void {
     listing.value = { calls: [], always, given }
@@ -184,14 +193,16 @@ export const useApprovals = defineStore('approvals', () => {
   /** Approves the listed calls, each with the hash that was shown. */
   async function approveListed(): Promise<void> {
     if (!session.connected) return sayOffline(true)
-    const { always, given = { approved: true } } = listing.value ?? {}
-    const calls = always ? [always] : listed.value
+    const { always, reads, given = { approved: true } } = listing.value ?? {}
+    const one = always ?? reads
+    const calls = one ? [one] : listed.value
     listing.value = null
-    await Promise.all(calls.map((call) => answer(call, always ? { ...given, remember: true } : given)))
+    const more = always ? { remember: true } : reads ? { reads: true } : {}
+    await Promise.all(calls.map((call) => answer(call, { ...given, ...more })))
   }
 
   return {
     ...{ deciding, timelineOf, redrawn, arrangement, bulkApprovable, answer, sayOffline },
-    ...{ listing, listed, coveredBy, listAll, listCalls, listAlways, approveListed }
+    ...{ listing, listed, coveredBy, listAll, listCalls, listReads, listAlways, approveListed }
   }
 })

@@ -3,7 +3,7 @@
 import { waitsForPerson } from '../../../contract/call-entry.ts'
 import type { CommandData } from '../../../contract/commands.ts'
 import type { EventData } from '../../../contract/events.ts'
-import { callsOfProgram } from '../../../contract/programs.ts'
+import { otherReads } from '../../../contract/programs.ts'
 import { type CallEntry, callOf, coveredCalls, type Transcript } from '../../../contract/transcript.ts'
 import { approvalHash } from '../../calls/offered-tool.ts'
 import { AppError } from '../../lib/errors.ts'
@@ -81,15 +81,10 @@ export function remembered(transcript: Transcript, call: CallEntry, policy: Appr
   ]
 }
 
-/** The decisions on the other waiting calls of a program that only read. A card with a warning or a change needs its own decision. */
-export function approvedReads(transcript: Transcript, { callId, program }: CallEntry): NewEvent[] {
-  if (!program?.isRead) throw new AppError('invalid', 'invalid_request', 'This call is no read of a program.')
-  const others = callsOfProgram(transcript.calls, program.callId).filter(
-    (call) => call.callId !== callId && !call.decision && call.program?.isRead && !call.program.warning
-  )
-  return others
-    .filter(({ definitionChange, again }) => !definitionChange && !again)
-    .map((call) => resolution(call, { approved: true, by: 'session' }))
+/** The decisions on the other waiting reads of a program. */
+export function approvedReads(transcript: Transcript, call: CallEntry): NewEvent[] {
+  if (!call.program?.isRead) throw new AppError('invalid', 'invalid_request', 'This call is no read of a program.')
+  return otherReads(transcript.calls, call).map((each) => resolution(each, { approved: true, by: 'session' }))
 }
 
 export function cancellations(calls: CallEntry[], why?: string): NewEvent[] {

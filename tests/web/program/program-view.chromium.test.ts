@@ -66,7 +66,7 @@ it('shows the program with its calls, and decides about those that were made tog
   expect(now().offences).toEqual([])
 })
 
-it('offers to approve all reads, and says so to the server', async () => {
+it('offers to approve all reads, shows those that wait first, and says so to the server', async () => {
   const { me, session } = await now().arrive(program)
   const sent: Record<string, unknown>[] = []
   const handle = session.handle.bind(session)
@@ -77,5 +77,10 @@ it('offers to approve all reads, and says so to the server', async () => {
   const card = me.page.locator('[data-call="inner2"]')
   const button = card.getByRole('button', { name: 'Approve all reads of this program' })
   await button.and(me.page.locator('[aria-disabled=false]')).click()
+  const list = me.page.getByRole('list', { name: 'Calls to approve' })
+  await expect.poll(() => list.getByRole('listitem').count()).toBe(2)
+  await me.page.getByText('Later reads of this program').waitFor()
+  expect(sent).toEqual([])
+  await me.approveListed()
   await expect.poll(() => sent).toMatchObject([{ callId: 'inner2', approved: true, reads: true, hash: 'hash-2' }])
 })

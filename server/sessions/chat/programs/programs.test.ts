@@ -27,7 +27,8 @@ const crm: ToolSource = {
   server: 'crm',
   list: async () => [
     { name: 'list', inputSchema: schema, annotations: { readOnlyHint: true } },
-    { name: 'read', inputSchema: schema, annotations: { readOnlyHint: true } },
+    { name: 'read', inputSchema: schema, isListedReader: true },
+    { name: 'peek', inputSchema: schema, annotations: { readOnlyHint: true } },
     { name: 'send', inputSchema: schema },
     { name: 'drop', inputSchema: schema },
     { name: 'hang', inputSchema: schema }
@@ -140,13 +141,19 @@ a`)
   })
 
   // Checked: if all calls are covered, the write is not asked about.
-  it('covers the other reads of the program with one approval, but no write', async () => {
+  it('covers the other reads of the program with one approval, but no write, and no tool that only calls itself a reader', async () => {
     const chat = await start(`await Promise.all(['a', 'b', 'c'].map((id) => tools.crm.read({ id })))
 await tools.crm.read({ id: 'd' })
+await tools.crm.peek({ id: 'e' }).catch(() => {})
 await tools.crm.send({ to: 'covered' })`)
     await waiting(chat, 3)
     const [first] = await inner(chat)
     await chat.chat.decide('s1', { callId: first?.callId ?? '', approved: true, reads: true })
+    await expect.poll(async () => (await inner(chat)).at(-1)?.name).toBe('peek')
+    await waiting(chat, 1)
+    const peek = (await inner(chat)).at(-1)
+    expect(peek?.program?.isRead).toBeUndefined()
+    await chat.chat.decide('s1', { callId: peek?.callId ?? '', approved: false })
     await expect.poll(async () => (await inner(chat)).at(-1)?.name).toBe('send')
     await waiting(chat, 1)
     const by = (await inner(chat)).map(({ name, decision }) => [name, decision?.by])
@@ -155,6 +162,7 @@ await tools.crm.send({ to: 'covered' })`)
       ['read', 'session'],
       ['read', 'session'],
       ['read', 'session'],
+      ['peek', 'human'],
       ['send', undefined]
     ])
     const write = (await inner(chat)).at(-1)?.callId ?? ''

@@ -139,7 +139,7 @@ export class ChatCalls implements ProgramCalls {
     const { deps, sessionId, hold, program } = this.#place
     const repeats = countOf(transcript, this.#place, call.n)
     const callId = innerId(this.#place, call.n, repeats + 1)
-    const isRead = isReadOnly(tool)
+    const isRead = isTrustedReader(tool)
     const changed = tool.server === WORKSPACE ? new Map() : await deps.guard.changes([tool])
     const input: RequestInput = {
       ...{ sessionId, turnId: program.turnId, changed, policy: deps.policy, allowed: transcript.allowed },
@@ -290,4 +290,9 @@ function unknownTool({ server, tool }: ProgramCall): CallOutcome {
 
 function failed(code: string, message: string): CallOutcome {
   return { ok: false, code, message }
+}
+
+/** Nobody has checked what a server says of its tools. */
+function isTrustedReader(tool: OfferedTool): boolean {
+  return tool.server === WORKSPACE ? isReadOnly(tool) : tool.whole.isListedReader === true
 }
