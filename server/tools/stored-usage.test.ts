@@ -123,3 +123,15 @@ describe('what is learnt from use', () => {
     expect((await gateway(keyValues)).requests()).toEqual(['over the gateway'])
   })
 })
+
+it('lets nobody push out what others have taught, however much they teach', async () => {
+  const keyValues = fakeKeyValueStore()
+  const one = await gateway(keyValues)
+  for (let at = 0; at < 3; at += 1) one.usage.learn(`mail ${at}`, 'post', 'send', 'ann')
+  for (let at = 0; at < 2500; at += 1) one.usage.learn(`request ${at}`, 'a', 'x', 'bob')
+  await one.usage.flush()
+  const again = await gateway(keyValues)
+  expect(again.owners().filter((owner) => owner === 'ann')).toHaveLength(3)
+  expect(again.requests()).toHaveLength(2000)
+  expect(again.requests()).toContain('request 2499')
+})

@@ -64,7 +64,7 @@ export async function openStoredUsage(keyValues: KeyValueStore, router: Router, 
       if (mentionsSecret(request)) return
       const learnt = { request, server, tool, at: Date.now(), owner, session }
       router.learn(learnt)
-      fresh = [...fresh, learnt].slice(-MAX_STORED)
+      fresh = withinLimit([...fresh, learnt])
       timer ??= setTimeout(() => void save().catch(report), SAVE_MS).unref()
     },
     /** Forgets everything, here and in the store. Another running process forgets when it next saves or starts. */
@@ -101,13 +101,23 @@ async function addExamples(
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     const stored = await keyValues.get(SPACE, KEY)
     if (added.length === 0) return { stored, rows: stored }
-    const rows = [...parseExamples(stored), ...added].slice(-MAX_STORED).map(toRow)
+    const rows = withinLimit([...parseExamples(stored), ...added]).map(toRow)
     const isSaved = await (stored === null
       ? keyValues.add(SPACE, KEY, rows)
       : keyValues.replace(SPACE, KEY, stored, rows))
     if (isSaved) return { stored, rows }
   }
   throw new Error('other instances write at the same time')
+}
+
+/** Drops the oldest examples of those who have most, so that nobody pushes out what others have taught. */
+function withinLimit(examples: UsageExample[]): UsageExample[] {
+  if (examples.length <= MAX_STORED) return examples
+  const owners = [...Map.groupBy(examples, ({ owner = '' }) => owner).values()]
+  for (let over = examples.length - MAX_STORED; over > 0; over -= 1)
+    owners.reduce((most, own) => (own.length > most.length ? own : most)).shift()
+  const kept = new Set(owners.flat())
+  return examples.filter((each) => kept.has(each))
 }
 
 /** Removes what was learnt in a chat session from the store. */
