@@ -17,10 +17,18 @@ const DEFAULT_PORTS: Record<string, number> = {
 }
 
 /** The host and port of a URL; nothing if it has none. */
-export function serviceAt(address: string | undefined): ServiceAddress[] {
+function serviceAt(address: string | undefined): ServiceAddress[] {
   const { hostname = '', port, protocol = '' } = URL.parse(address ?? '') ?? {}
   if (hostname === '') return []
   return [{ host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port) || (DEFAULT_PORTS[protocol] ?? 0) }]
+}
+
+/** The services that the container of a server must not reach: the store, the bucket and the engine. The egress proxy finds our own port. */
+export function servicesNearContainers(
+  { REDIS_URL, S3_ENDPOINT }: Pick<Settings, 'REDIS_URL' | 'S3_ENDPOINT'>,
+  engine: string | undefined
+): ServiceAddress[] {
+  return [REDIS_URL, S3_ENDPOINT, engine].flatMap(serviceAt)
 }
 
 /** The services that a pod must not reach: the store, the bucket, and our own port, which is in a pod too if we run in the cluster. */

@@ -7,7 +7,7 @@ import { sandboxLimits } from '../../config/sandbox-limits.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { clusterOptions } from '../engine/open-engine.ts'
-import { serviceAt } from '../engine/own-services.ts'
+import { servicesNearContainers } from '../engine/own-services.ts'
 
 type Environment = Record<string, string | undefined>
 
@@ -17,7 +17,7 @@ export async function openContainers(settings: Settings, logger: Logger, { DOCKE
     return createChildPods({ ...clusterOptions(settings), logger })
   }
   const { createChildContainers } = await import('../../sandbox/docker/servers/child-containers.ts')
-  const ownServices = [settings.REDIS_URL, DOCKER_HOST].flatMap(serviceAt)
+  const ownServices = servicesNearContainers(settings, DOCKER_HOST)
   return createChildContainers({ limits: sandboxLimits(settings), image: settings.SANDBOX_IMAGE, ownServices, logger })
 }
 
