@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { AUDIT_OUTCOMES, type AuditEntry, type AuditOutcome } from '../../contract/audit.ts'
-import { escapeJson, revealPlainly } from '../../contract/hidden-characters.ts'
+import { escapeJson, revealPlainly, terminalLine } from '../../contract/hidden-characters.ts'
 import type { PrunedRows } from '../audit/audit-row.ts'
 import { type AuditFilter, readAudit } from '../audit/read-audit.ts'
 import { type VerifiedChain, verifyAudit } from '../audit/verify-audit.ts'
@@ -54,7 +54,7 @@ function foldersOf({ dir, shared }: AuditSource): string[] {
 /** Without the bucket, the rows of this machine and those that were read before are still worth showing. */
 async function refresh({ shared }: AuditSource, isLate = false): Promise<void> {
   await shared?.sync().catch((error: unknown) => {
-    const note = `Rows of other instances may be missing: ${messageOf(error)}\n`
+    const note = `Rows of other instances may be missing: ${terminalLine(messageOf(error))}\n`
     if (!isLate) process.stderr.write(note)
   })
 }

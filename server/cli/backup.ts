@@ -1,4 +1,5 @@
 /** `backup` copies all stored data while servers run. It prints what it leaves out without `--with-secrets`. */
+
 import { existsSync } from 'node:fs'
 import { open, readdir, rm, rmdir, stat } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
@@ -14,6 +15,7 @@ import { BackupFolder, explainNoSpace, makeEmptyFolder } from '../storage/backup
 import { copyDatabase } from '../storage/embedded/copy-database.ts'
 import { copyCheckpoints } from '../storage/migrate/copy-checkpoints.ts'
 import type { Command } from './command.ts'
+import { say } from './command.ts'
 
 const SAY_EVERY_MS = 2000
 const TAIL_BYTES = 64 * 1024
@@ -91,10 +93,6 @@ async function refuseWrongFolder(settings: Settings): Promise<void> {
 
 function defaultFolder(): string {
   return resolve(`mcp-orchestrator-backup-${new Date().toISOString().replaceAll(/[:.]/g, '-')}`)
-}
-
-function say(text: string): void {
-  process.stderr.write(`${text}\n`)
 }
 
 function everyFew(): (done: number, all: number) => void {

@@ -1,3 +1,4 @@
+import { terminalText } from '../../contract/hidden-characters.ts'
 import type { SettingName, Settings } from '../config/settings.ts'
 
 /** The parts of the command line that are not settings. */
@@ -37,4 +38,9 @@ export interface Command {
   logsJson?: true
   /** Returns the exit code. */
   run(settings: Settings, input: CommandInput): Promise<number>
+}
+
+/** Tells what a command does. A text may contain a path, or an error of another program. */
+export function say(text: string): void {
+  process.stderr.write(`${terminalText(text)}\n`)
 }

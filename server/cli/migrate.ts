@@ -1,10 +1,12 @@
 /** `migrate` moves an installation to another store while it is stopped. */
+
 import { resolve } from 'node:path'
 import { loadSettings } from '../config/load-settings.ts'
 import type { Settings } from '../config/settings.ts'
 import { readSmallFile } from '../lib/files/read-small-file.ts'
 import { createLogger } from '../lib/logger.ts'
 import type { Command, CommandInput } from './command.ts'
+import { say } from './command.ts'
 import { usageError } from './usage-error.ts'
 
 const MAX_FILE_BYTES = 1024 * 1024
@@ -34,8 +36,4 @@ function readSide(flags: CommandInput['flags'], side: 'from' | 'to'): Settings {
   const file = flags[side]
   if (typeof file !== 'string' || file === '') throw usageError(`--${side} must name a file with settings`, 'migrate')
   return loadSettings({ env: {}, dotenv: readSmallFile(resolve(file), MAX_FILE_BYTES) })
-}
-
-function say(text: string): void {
-  process.stderr.write(`${text}\n`)
 }

@@ -2,6 +2,7 @@
  * `restore` copies a backup into an empty data folder, after checking the hash of every file. It overwrites nothing but what an
  * interrupted restore has left, which is not served.
  */
+
 import { dirname, join, resolve } from 'node:path'
 import type { Settings } from '../config/settings.ts'
 import { AppError } from '../lib/errors.ts'
@@ -18,6 +19,7 @@ import {
 import { isRestoreUnfinished, markFolder, removeRestored, unmarkFolder } from '../storage/backup/unfinished-restore.ts'
 import { lockDataDir } from '../storage/embedded/data-dir-lock.ts'
 import type { Command } from './command.ts'
+import { say } from './command.ts'
 import { usageError } from './usage-error.ts'
 
 export const restoreCommand: Command = {
@@ -98,8 +100,4 @@ async function openRedisRestore({ REDIS_URL: url = '', DEPLOYMENT: deployment }:
     begin: (dataDir: string) => beginRedisRestore(options, dataDir),
     load: (file: string) => loadRedis(options, file)
   }
-}
-
-function say(text: string): void {
-  process.stderr.write(`${text}\n`)
 }

@@ -1,5 +1,6 @@
 import { afterEach, expect, it, vi } from 'vitest'
 import type { Command } from './command.ts'
+import { say } from './command.ts'
 import { doctorCommand } from './doctor/doctor.ts'
 import { gatewayCommand } from './gateway.ts'
 import { runCli } from './run-cli.ts'
@@ -62,4 +63,11 @@ it('shows the help of one action only, and where all settings are listed', async
   out = ''
   expect(await runCli(['doctor', '--help'], [doctorCommand])).toBe(0)
   expect(out.split('\n').length).toBeLessThan(25)
+})
+
+it('tells what a command does in words that control no terminal', () => {
+  const written = vi.spyOn(process.stderr, 'write').mockReturnValue(true)
+  say('Copied a\u001b[2J\u202eb')
+  expect(written).toHaveBeenCalledWith('Copied a⟨U+202E⟩b\n')
+  written.mockRestore()
 })

@@ -2,7 +2,7 @@
 
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { terminalText } from '../../../contract/hidden-characters.ts'
+import { terminalLine, terminalText } from '../../../contract/hidden-characters.ts'
 import { openModels } from '../../app/app-models.ts'
 import { openEngine } from '../../app/engine/open-engine.ts'
 import { findWrongFolder, openStore } from '../../app/open-store.ts'
@@ -80,7 +80,9 @@ export const doctorCommand: Command = {
     } else if (engineOk) {
       await check('users', () => describeUsers(engine, settings.SANDBOX_UIDS))
       await check('runtime', () => describeRuntime(engine, settings))
-      const image = await check('image', () => engine.ensureImage((line) => process.stdout.write(`      ${line}\n`)))
+      const image = await check('image', () =>
+        engine.ensureImage((line) => process.stdout.write(`      ${terminalLine(line)}\n`))
+      )
       if (image) await check('limits', () => describeLimits(engine))
       if (image && flags.image === true) await check('contents', () => describeContents(engine))
     }
