@@ -1,6 +1,7 @@
 /** Sessions on the real server: conversations can be found, exported, shared and imported. */
 import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { launchBrowser, visit } from '../../support/browser.ts'
@@ -45,6 +46,7 @@ it('finds what was said, imports what was exported as history, and shares a file
   await me.page.getByText('pineapple').first().waitFor()
   const original = me.sessionId()
   const [json, html] = [await saved(page, 'Export as JSON'), await saved(page, 'Share as HTML file')]
+  expect(basename(html)).toBe('run echo b pineapple b.html')
 
   await page.getByLabel('Exported conversation').setInputFiles({
     name: 'conversation.json',
@@ -80,14 +82,14 @@ it('finds what was said, imports what was exported as history, and shares a file
   const reader = await shared.newPage()
   const complaints: string[] = []
   reader.on('console', (message) => complaints.push(message.text()))
-  await reader.goto(`file://${html}`)
+  await reader.goto(pathToFileURL(html).href)
   await reader.getByRole('heading', { level: 1 }).waitFor()
   await reader.locator('summary').first().click()
   await reader.getByText('echo <b>pineapple</b>').first().waitFor()
   expect(
     await reader.evaluate<string>('getComputedStyle(document.querySelector(".user .text")).borderRadius')
   ).not.toBe('0px')
-  expect(requests).toEqual([`file://${html}`])
+  expect(requests).toEqual([pathToFileURL(html).href])
   expect(complaints).toEqual([])
   await shared.close()
 })
