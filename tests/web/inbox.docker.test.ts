@@ -13,7 +13,7 @@ import { textOf } from '../support/text-of.ts'
 import { servePage } from './serve-page.ts'
 import { WorkspacePage } from './workspace-page.ts'
 
-const HOSTILE = 'evil\u202e<img src=x onerror=alert(1)>'
+const HOSTILE = 'evil<img src=x onerror=alert(1)>'
 let server: Served
 let browser: Browser
 const running: GatewayProcess[] = []
@@ -63,18 +63,18 @@ const codeOf = async (reply: Response) => ((await reply.json()) as { error: { co
 describe('the inbox', () => {
   it('shows a waiting call as it is, and runs it when a person approves it; by keyboard, on a phone', async () => {
     const { write, written, progress } = await gatewayOn(server.dataDir)
-    const first = write('from the inbox')
+    const first = write('from the\u202e inbox')
     const { page, offences, close } = await visit(browser, server.url, { viewport: PHONE })
     await page.getByRole('button', { name: 'Waiting for you: 1' }).click()
     const card = page.locator('.inbox-card')
     await card.waitFor()
-    await expect.poll(() => card.textContent()).toContain('evilU+202E<img src=x onerror=alert(1)>')
-    await expect.poll(() => card.textContent()).toContain('from the inbox')
+    await expect.poll(() => card.textContent()).toContain('evil<img src=x onerror=alert(1)>')
+    await expect.poll(() => card.textContent()).toContain('from theU+202E inbox')
     await expect.poll(() => page.title()).toContain('(1) Needs your approval')
     await card.focus()
     await new WorkspacePage(page).approveByKeyboard()
     expect(textOf(await first)).toBe('written')
-    expect(written()).toBe('from the inbox\n')
+    expect(written()).toBe('from the\u202e inbox\n')
     expect(progress[0]).toContain('Waiting for approval')
     await page.getByText('Nothing waits for you').waitFor()
 
@@ -83,7 +83,7 @@ describe('the inbox', () => {
     await card.getByRole('textbox').fill('Never on a Sunday.')
     await new WorkspacePage(page).enterReason()
     expect(textOf(await second)).toContain('Never on a Sunday.')
-    expect(written()).toBe('from the inbox\n')
+    expect(written()).toBe('from the\u202e inbox\n')
     expect(offences).toEqual([])
     await close()
   })

@@ -4,6 +4,7 @@ import { runProgram } from './fake-orchestrator.ts'
 
 const ESCAPED = fileURLToPath(new URL('escaped-thread.fixture.ts', import.meta.url))
 
+// Checked: if the thread gets the options of the process, it starts a worker that reads files.
 it('denies code that has escaped from the realm files, processes and workers with other rights', async () => {
   const { end } = await runProgram('1', undefined, ESCAPED)
   if (end.type !== 'done') throw new Error(end.message)

@@ -81,6 +81,7 @@ it('records a write before it is sent, although its server says that it may be r
   expect(calls('disk')).toBe(false)
 })
 
+// Checked: if the server's hint counts, the write is sent again without asking.
 it.each<[string, Shape]>([
   ['a rule allows it', { ...IDEMPOTENT, rule: 'allow' }],
   ['it was approved', IDEMPOTENT]
@@ -99,6 +100,7 @@ it.each<[string, Shape]>([
   }
 )
 
+// Checked: if only the rule of the named server counts, the alternative runs.
 it.each<[string, Shape, boolean]>([
   ['no rule', {}, false],
   ['a rule that allows it', { rule: 'allow' }, true]

@@ -203,6 +203,7 @@ describe('change sets', () => {
       await checkpoint.commit({ put: [], deleted: [], keep: [open] })
     }
 
+    // Checked: without `thin`, all versions stay.
     it('the oldest versions first and never one that waits for a decision', async () => {
       const store = openCheckpointStore({ ...limits(), maxHistoryBytes: 100_000 })
       let checkpoint = await store.open('s', 1)
