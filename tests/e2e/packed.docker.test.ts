@@ -91,7 +91,7 @@ it('has what it needs, the licences of what it contains, and nothing else', ({ s
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(installed.length + 1))
   const known =
-    /^(package\.json|(README|CHANGELOG|CONTRIBUTING)\.md|LICENSE|bin\/mcp-orchestrator|deploy\/kubernetes\/[\w./-]+\.yaml|docs\/[\w./-]+\.md|docs\/pictures\/[\w-]+\.(png|svg)|images\/[\w.-]+|images\/kernel-probe\/[\w.-]+|dist\/(main|gateway|workspace-server)\.mjs|dist\/(main|gateway)\/[\w-]+\.mjs|dist\/web\/[\w./-]+|dist\/THIRD-PARTY-NOTICES\.txt|dist\/sbom\.json)$/
+    /^(package\.json|(README|CHANGELOG|CONTRIBUTING)\.md|LICENSE|bin\/mcp-orchestrator|deploy\/kubernetes\/[\w./-]+\.yaml|deploy\/kubernetes\/overlays\/replicas\/mcp\.json|docs\/[\w./-]+\.md|docs\/pictures\/[\w-]+\.(png|svg)|images\/[\w.-]+|images\/kernel-probe\/[\w.-]+|dist\/(main|gateway|workspace-server)\.mjs|dist\/(main|gateway)\/[\w-]+\.mjs|dist\/web\/[\w./-]+|dist\/THIRD-PARTY-NOTICES\.txt|dist\/sbom\.json)$/
   expect(names.filter((name) => !known.test(name))).toEqual([])
   expect(names).toEqual(
     expect.arrayContaining(['LICENSE', 'images/idle', 'images/seccomp.json', 'dist/web/index.html', 'dist/sbom.json'])

@@ -179,6 +179,18 @@ describe('the manifests', () => {
     expect(read('base/orchestrator.yaml')).not.toContain('TRUST_PROXY')
   })
 
+  it('name no secret that is not a setting', () => {
+    const guide = readFileSync(join(packageRoot(), 'docs/guides/kubernetes.md'), 'utf8')
+    const named = [...FOLDERS.map((folder) => read(`${folder}/kustomization.yaml`)), guide].flatMap((text) =>
+      [...text.matchAll(/([A-Z][A-Z0-9_]*)=…|\| [^|\n]+ \| (`[A-Z0-9_`, ]+) \|/g)].flatMap(([, one, row = '']) => [
+        ...(one ? [one] : []),
+        ...[...row.matchAll(/[A-Z][A-Z0-9_]*/g)].map(([name]) => name)
+      ])
+    )
+    expect(named).toEqual(expect.arrayContaining(['AUTH_TOKEN', 'AWS_SECRET_ACCESS_KEY']))
+    expect(named.filter((name) => !(name in SETTINGS))).toEqual([])
+  })
+
   it('give a shutdown more time than it takes', () => {
     const { terminationGracePeriodSeconds: grace, containers } = podOf(only('Deployment').spec)
     const pause = containers?.[0]?.lifecycle?.preStop?.sleep?.seconds ?? 0
