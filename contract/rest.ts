@@ -195,6 +195,30 @@ export interface ApprovalsReply {
   now: number
 }
 
+/** A program of an outside client that has not ended. Its texts are hostile. */
+export interface ClientRun {
+  runId: string
+  /** The name that the client gives itself. */
+  client?: string
+  door: string
+  status: 'running' | 'waiting'
+  /** The reason for which it waits or does not continue. */
+  reason?: string
+  startedAt: number
+  /** When it is given up, if it waits until then. */
+  expiresAt: number
+  calls: number
+  /** The beginning of the program. */
+  head: string
+}
+
+export interface RunsReply {
+  /** Oldest first. */
+  runs: ClientRun[]
+  /** The server's time, to compute the remaining time. */
+  now: number
+}
+
 /** A person's instructions for all their sessions. */
 export interface InstructionsReply {
   text: string

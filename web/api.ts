@@ -19,6 +19,7 @@ import type {
   ModelsReply,
   OwnerReply,
   ProviderKeysReply,
+  RunsReply,
   SearchReply,
   SessionSummary,
   SessionsReply
@@ -68,7 +69,7 @@ export function setAdminToken(token: string): void {
   adminToken = token
 }
 function adminHeaders(path: string): Record<string, string> {
-  return adminToken !== '' && /^\/api\/(servers|approvals|providers)\b/.test(path)
+  return adminToken !== '' && /^\/api\/(servers|approvals|runs|providers)\b/.test(path)
     ? { 'x-admin-token': adminToken }
     : {}
 }
@@ -290,6 +291,8 @@ export const api = {
   approvals: () => json<ApprovalsReply>('/api/approvals'),
   answerApproval: ({ id, hash }: ApprovalCard, answer: ApprovalAnswer) =>
     request(`/api/approvals/${encodeURIComponent(id)}`, jsonBody('POST', { ...answer, hash })),
+  runs: () => json<RunsReply>('/api/runs'),
+  cancelRun: (id: string) => request(`/api/runs/${encodeURIComponent(id)}/cancel`, { method: 'POST' }),
   login: async (token: string) => expectOk(await send('/api/login', jsonBody('POST', { token }))),
   /** Whether the server answers now. */
   isReachable: async (): Promise<boolean> => {

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import type { Audit } from '../audit/audit.ts'
 import { LOCAL_OWNER } from '../calls/caller.ts'
+import { StoredRuns } from '../code/stored-runs.ts'
 import { dotenvWithSecrets } from '../config/load-settings.ts'
 import type { Settings } from '../config/settings.ts'
 import { userCredentials } from '../config/user-folders.ts'
@@ -107,8 +108,8 @@ export async function createApp(
   const dataDir = dataPaths(settings.DATA_DIR).root
   const readiness = openReadiness({ ...core, auditLog, dataDir, minFreeMb: settings.MIN_FREE_MB }, logger)
   const http = await createHttpServer({
-    inbox,
-    readiness,
+    ...{ inbox, readiness },
+    runs: new StoredRuns(shared),
     ...{ models, providers },
     maxHistoryTokens: settings.MAX_HISTORY_TOKENS ?? DEFAULT_HISTORY_TOKENS,
     sessions: directory,

@@ -3,7 +3,7 @@
  * drives a run; an attempt drives it in one realm. Invariant: a run that waits for a person costs nothing but its log.
  */
 import { randomUUID } from 'node:crypto'
-import { setTimeout as delay } from 'node:timers/promises'
+import { headOf } from '../lib/cut-text.ts'
 import { AppError } from '../lib/errors.ts'
 import type { Logger } from '../lib/logger.ts'
 import { KeyedLock } from '../lib/waiting/keyed-lock.ts'
@@ -17,11 +17,13 @@ import { newProgram } from './new-program.ts'
 import type { ProgramCalls } from './program-call.ts'
 import type { RealmProcess } from './realms/code-channel.ts'
 import type { RealmRequest } from './realms/realm-queue.ts'
+import { madeCalls } from './run-answer.ts'
 import { RunFailures } from './run-failures.ts'
 import { type RunAsker, type RunEntry, RunIndex } from './run-index.ts'
 import { RunLog, type RunState, unknownRun } from './run-log.ts'
 import { type RunLimits, RunQuota } from './run-quota.ts'
 import { DEFAULT_TIMES, type RunTimes } from './run-times.ts'
+import { StoredRuns } from './stored-runs.ts'
 
 export interface CodeRunsOptions {
   events: EventLog
@@ -37,6 +39,7 @@ export interface CodeRunsOptions {
 }
 
 const FREE = { leaseUntil: 0 }
+const MAX_HEAD_CHARS = 600
 
 export interface NewRun {
   code: string
@@ -50,6 +53,7 @@ export class CodeRuns {
   readonly #options: CodeRunsOptions
   readonly #times: RunTimes
   readonly #index: RunIndex
+  readonly #stored: StoredRuns
   readonly #quota: RunQuota
   readonly #failures: RunFailures
   readonly #instance = randomUUID()
@@ -64,6 +68,7 @@ export class CodeRuns {
     this.#options = options
     this.#times = { ...DEFAULT_TIMES, ...options.times }
     this.#index = new RunIndex(options.keyValues)
+    this.#stored = new StoredRuns({ ...options, times: this.#times })
     this.#quota = new RunQuota(options.events, this.#index, options.limits)
     this.#failures = new RunFailures(this.#times)
   }
@@ -82,7 +87,8 @@ export class CodeRuns {
     const log = await RunLog.create(this.#quota.limited(runId, owner), runId, program)
     const expiresAt = now + this.#times.expireMs
     const lease = { holder: this.#instance, leaseUntil: now + this.#times.leaseMs }
-    const about = { ...asker, home: this.#options.home, cards: [] }
+    const shown = { head: headOf(code, MAX_HEAD_CHARS), calls: 0, reason: '' }
+    const about = { ...asker, ...shown, home: this.#options.home, cards: [] }
     await this.#index.add(runId, { ...about, createdAt: now, expiresAt, status: 'running', ...lease, endedAt: 0 })
     this.#drive(log, { owner, expiresAt }, calls)
     return runId
@@ -126,20 +132,9 @@ export class CodeRuns {
     active?.stop.abort()
     await active?.settled
     await this.#over(log)
-    await this.#letGo(runId)
+    await this.#stored.letGo(runId, this.#instance)
     const { state } = await RunLog.load(this.#options.events, runId)
     return { runId, status: 'ended', state, expiresAt: entry.expiresAt }
-  }
-
-  /** Waits until no other instance drives an ended run. It looks at the list often. */
-  async #letGo(runId: string): Promise<void> {
-    const until = Date.now() + this.#times.leaseMs
-    for (;;) {
-      const { holder, leaseUntil = 0 } = (await this.#index.get(runId)) ?? {}
-      const now = Date.now()
-      if (holder === this.#instance || leaseUntil <= now || until <= now) return
-      await delay(this.#times.pollMs)
-    }
   }
 
   /** Stops all attempts. Their runs continue when somebody asks for them again. */
@@ -187,7 +182,7 @@ export class CodeRuns {
     const taken = await this.#index.change(runId, ({ leaseUntil, status }) => {
       const isFree = leaseUntil <= now || status === 'waiting'
       const { leaseMs, expireMs } = this.#times
-      const lease = { holder: this.#instance, leaseUntil: now + leaseMs, status: 'running' as const }
+      const lease = { holder: this.#instance, leaseUntil: now + leaseMs, status: 'running' as const, reason: '' }
       // Somebody has decided: what the program asks next has a whole day again.
       if (status === 'waiting') Object.assign(lease, { expiresAt: now + expireMs })
       return isFree && status !== 'ended' ? lease : undefined
@@ -269,8 +264,8 @@ export class CodeRuns {
     this.#failures.forget(run.log.runId)
     if (end === 'waiting') {
       const waiting = { status: 'waiting', leaseUntil: 0, expiresAt: run.expiresAt } as const
-      const cards = cardsOf(run.log.state)
-      await this.#index.change(run.log.runId, (entry) => this.#ours(entry, { ...waiting, cards }))
+      const [cards, calls] = [cardsOf(run.log.state), madeCalls(run.log.state)]
+      await this.#index.change(run.log.runId, (entry) => this.#ours(entry, { ...waiting, cards, calls }))
     } else if (end === 'ended') await this.#over(run.log)
     else await this.#index.change(run.log.runId, ({ holder }) => (holder === this.#instance ? FREE : undefined))
   }
@@ -296,7 +291,8 @@ export class CodeRuns {
     const { code, message } = wireError(error, this.#options.logger)
     const retryAt = this.#failures.retryAt(runId, state, error)
     if (retryAt !== undefined) {
-      await this.#index.change(runId, (entry) => this.#ours(entry, { leaseUntil: retryAt })).catch(() => {})
+      const reason = `It can't continue now, and is tried again. ${message}`
+      await this.#index.change(runId, (entry) => this.#ours(entry, { leaseUntil: retryAt, reason })).catch(() => {})
       return
     }
     this.#failures.forget(runId)
@@ -304,22 +300,17 @@ export class CodeRuns {
     await this.#over(run.log).catch(() => {})
   }
 
-  async #renew({ log, stop }: ActiveRun): Promise<void> {
-    const leaseUntil = Date.now() + this.#times.leaseMs
+  async #renew({ log, stop, queued: reason = '' }: ActiveRun): Promise<void> {
+    const now = { leaseUntil: Date.now() + this.#times.leaseMs, calls: madeCalls(log.state), reason }
     const entry = await this.#index.get(log.runId).catch(() => undefined)
     if (entry === undefined) return
     if (entry.holder !== this.#instance || entry.status === 'ended') stop.abort()
     else if (entry.status === 'running')
-      await this.#index.change(log.runId, (now) => this.#ours(now, { leaseUntil })).catch(() => {})
+      await this.#index.change(log.runId, (stored) => this.#ours(stored, now)).catch(() => {})
   }
 
-  /** Marks a run as ended and removes its cards. */
-  async #over({ runId, state }: RunLog): Promise<void> {
-    for (const { asked } of state.calls.values()) if (asked) await this.#options.inbox.take(asked.cardId, asked.place)
-    await this.#index.change(runId, ({ status, holder }) => {
-      const free = holder === this.#instance ? FREE : undefined
-      return status === 'ended' ? free : { status: 'ended', endedAt: Date.now(), ...free }
-    })
+  #over(log: RunLog): Promise<void> {
+    return this.#stored.over(log, this.#instance)
   }
 }
 

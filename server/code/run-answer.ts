@@ -44,10 +44,14 @@ function sentence(what: string, names: string[]): string[] {
   return [`${what}: ${names.slice(0, MAX_NAMED).join(', ')}${more}.`]
 }
 
+/** The number of tools that a program has called. */
+export function madeCalls({ calls }: Pick<RunState, 'calls'>): number {
+  return [...calls.values()].filter(({ call }) => call.kind === 'tool').length
+}
+
 /** The number of calls that a program has made, and the end of what it has printed. */
 export function workOfRun({ calls, logs }: Pick<RunState, 'calls' | 'logs'>): Record<string, unknown> {
-  const made = [...calls.values()].filter(({ call }) => call.kind === 'tool').length
   const text = logs.join('\n')
   const cut = text.length > MAX_LOG_CHARS ? `[${text.length - MAX_LOG_CHARS} characters cut]\n` : ''
-  return { calls: made, ...(text === '' ? {} : { logs: `${cut}${tailOf(text, MAX_LOG_CHARS)}` }) }
+  return { calls: madeCalls({ calls }), ...(text === '' ? {} : { logs: `${cut}${tailOf(text, MAX_LOG_CHARS)}` }) }
 }

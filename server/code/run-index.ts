@@ -27,6 +27,12 @@ export interface RunEntry extends RunAsker {
   holder: string
   leaseUntil: number
   endedAt: number
+  /** The beginning of the program, for the person. */
+  head: string
+  /** How many calls it had made when its process last said so. */
+  calls: number
+  /** Why it has not begun or does not continue; empty otherwise. */
+  reason: string
 }
 
 export class RunIndex {
@@ -87,5 +93,6 @@ function readEntry(value: Json): RunEntry | undefined {
   const times = { createdAt, expiresAt, leaseUntil, endedAt }
   const [created = 0, expires = 0, lease = 0, ended = 0] = Object.values(times).map(Number)
   const about = { ...asker, home: String(home ?? ''), cards, holder }
-  return { ...about, status, createdAt: created, expiresAt: expires, leaseUntil: lease, endedAt: ended }
+  const shown = { head: String(value.head ?? ''), calls: Number(value.calls ?? 0), reason: String(value.reason ?? '') }
+  return { ...about, ...shown, status, createdAt: created, expiresAt: expires, leaseUntil: lease, endedAt: ended }
 }

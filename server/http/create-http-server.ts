@@ -33,12 +33,13 @@ import { registerInstructions } from './routes/instructions-route.ts'
 import { registerLogin } from './routes/login-route.ts'
 import { registerOwner } from './routes/owner-route.ts'
 import { type ProviderRoutesOptions, registerProviderRoutes } from './routes/provider-routes.ts'
+import { type RunRoutesOptions, registerRunRoutes } from './routes/run-routes.ts'
 import { registerSearch } from './routes/search-route.ts'
-import { type OwnerOf, registerServerRoutes, type ServersAdminCheck } from './routes/servers/server-routes.ts'
+import { registerServerRoutes, type ServersAdminCheck } from './routes/servers/server-routes.ts'
 import { registerSessionRoutes, type SessionDirectory } from './routes/session-routes.ts'
 import { METRICS_PATH, registerSecurity, type SecurityOptions } from './security.ts'
 
-export interface HttpServerOptions extends SecurityOptions, Pick<ProviderRoutesOptions, 'providers'> {
+export interface HttpServerOptions extends SecurityOptions, Pick<ProviderRoutesOptions, 'providers'>, RunRoutesOptions {
   readiness: Readiness
   models: Pick<Models, 'catalog'>
   maxHistoryTokens: number
@@ -57,7 +58,6 @@ export interface HttpServerOptions extends SecurityOptions, Pick<ProviderRoutesO
   /** Called for every request that is answered with an error. */
   refused?: ReportRefusal
   servers: ServerDirectory
-  ownerOf: OwnerOf
   admin: ServersAdminCheck
   /** Which local programs may send requests. */
   senders: Pick<SenderCheck, 'check'>
@@ -126,6 +126,7 @@ export async function createHttpServer(options: HttpServerOptions): Promise<Http
   registerServerRoutes(server, options)
   registerProviderRoutes(server, options)
   registerApprovalRoutes(server, options.inbox)
+  registerRunRoutes(server, options)
   registerExport(server, options.sessions, options.transcript, options)
   registerSearch(server, options.search)
   registerBranch(server, options)

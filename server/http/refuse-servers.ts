@@ -18,5 +18,5 @@ function purposeOf({ method, routeOptions }: FastifyRequest): Purpose | undefine
   if (route === '/mcp') return 'action'
   if (!route.startsWith('/api/') || route === '/api/login') return undefined
   if (method === 'GET' || method === 'HEAD') return 'look'
-  return /^\/api\/(servers|approvals|providers)\b/.test(route) ? 'decision' : 'action'
+  return /^\/api\/(servers|approvals|runs|providers)\b/.test(route) ? 'decision' : 'action'
 }

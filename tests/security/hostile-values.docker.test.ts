@@ -91,6 +91,7 @@ const BODIES: [string, string, unknown][] = [
   ],
   ['PUT', '/api/instructions', { text: 'a' }],
   ['POST', '/api/approvals/x', { decision: 'approve', hash: 'h', reason: 'r' }],
+  ['POST', '/api/runs/x/cancel', {}],
   ['POST', '/api/servers', { text: 'a', moveSecrets: true, confirm: 'x' }],
   ['POST', '/api/servers', { mcpServers: { a: { command: 'x', args: ['a'], env: { A: 'b' }, cwd: '/', url: 'x' } } }],
   ['PUT', '/api/servers/x', { version: 'x', name: 'x', entry: { command: 'x' } }],

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { Server as SocketServer } from 'socket.io'
 import type { EventData, EventType, SessionEvent } from '../../contract/events.ts'
 import type { PathTarget } from '../../contract/path-target.ts'
-import type { ApprovalCard, EntriesReply, ModelsReply, SessionSummary } from '../../contract/rest.ts'
+import type { ApprovalCard, ClientRun, EntriesReply, ModelsReply, SessionSummary } from '../../contract/rest.ts'
 import {
   applyEvent,
   type CallEntry,
@@ -223,6 +223,8 @@ export class FakeServer {
   readonly answered: string[] = []
   /** Calls of which the page was sent only a part. */
   readonly wholeCalls = new Map<string, CallEntry>()
+  /** Programs of outside clients. */
+  runs: ClientRun[] = []
   /** The MCP servers and the keys of model providers that the page shows. */
   servers: object[] = []
   providers: FakeProvider[] = [{ id: 'anthropic', label: 'Anthropic', source: 'settings', ok: true, reason: null }]
@@ -336,6 +338,11 @@ export class FakeServer {
     if (pathname === '/api/instructions') return { text: 'Be brief.' }
     if (pathname === '/api/approvals') return { approvals: this.approvals, now: Date.now() }
     if (pathname.startsWith('/api/approvals/')) return { count: this.answered.push(pathname.split('/').at(-1) ?? '') }
+    if (pathname === '/api/runs') return { runs: this.runs, now: Date.now() }
+    if (pathname.startsWith('/api/runs/')) {
+      this.runs = this.runs.filter(({ runId }) => runId !== pathname.split('/')[3])
+      return {}
+    }
     if (pathname === '/api/sessions' && method === 'GET') {
       const title = (searchParams.get('title') ?? '').toLowerCase()
       const isWaiting = searchParams.get('waiting') === 'true'

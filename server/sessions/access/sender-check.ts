@@ -21,7 +21,7 @@ export interface SenderCheckOptions {
 }
 
 /**
- * `decision`: changes servers or answers an approval of the inbox. `action`: anything else that changes or calls something.
+ * `decision`: changes servers, answers an approval of the inbox, or ends a program. `action`: anything else that changes or calls something.
  * `look`: only reads.
  */
 export type Purpose = 'decision' | 'action' | 'look'

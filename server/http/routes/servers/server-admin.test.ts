@@ -208,7 +208,12 @@ describe('changing servers', () => {
     expect(await hide('orphan', disable)).toMatch(/sender_unknown|sent_by_server/)
     for (const path of ['/mcp', '/api/sessions'])
       expect(await hide('orphan', path)).toMatch(/sender_unknown|sent_by_server/)
-    for (const path of [disable.replace('servers', '%73ervers'), `${url}${disable}`, '/api/approvals/x'])
+    for (const path of [
+      disable.replace('servers', '%73ervers'),
+      `${url}${disable}`,
+      '/api/approvals/x',
+      '/api/runs/x/cancel'
+    ])
       expect(await hide('plain', path)).toContain('sent_by_server')
     for (const way of ['close', 'reset']) await hide(way, disable)
     expect(await ask('GET', '')).toMatchObject({ status: 200 })

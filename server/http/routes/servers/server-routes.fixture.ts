@@ -64,7 +64,7 @@ export async function openServerRoutes(
     files: { list: unused, read: unused, write: unused, archive: unused, change: unused, replace: unused },
     history: { versions: unused, changes: unused, revertPlan: unused, content: unused },
     attachments: { add: unused, read: unused, removeUnsent: unused },
-    inbox: { open: unused, answer: unused },
+    ...{ inbox: { open: unused, answer: unused }, runs: { list: unused, cancel: unused } },
     instructions: { of: unused, change: unused },
     maxUploadBytes: 1,
     maxHistoryTokens: 100_000,
