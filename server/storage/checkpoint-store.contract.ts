@@ -157,6 +157,21 @@ export function describeCheckpointStore(name: string, open: () => Promise<Checkp
       expect(await under.second.getContent(id, '../x')).toBeUndefined()
     })
 
+    it('counts the content of conversations once against the size of a session, until it is removed', async () => {
+      const before = await under.first.bytes()
+      const image = randomBytes(100_000)
+      for (const store of [under.first, under.second, under.first]) await store.putContent(id, image)
+      expect(await under.second.bytes([id])).toBe(100_000)
+      await Promise.all([under.first.putContent(id, randomBytes(5000)), under.first.putContent(id, randomBytes(7000))])
+      expect(await under.second.bytes([id, `${id}x`])).toBe(112_000)
+      expect((await under.first.bytes()) - before).toBe(112_000)
+      const epoch = await under.takeOver(id)
+      await put(await under.second.open(id, epoch), { a: '1' })
+      expect(await under.first.bytes([id])).toBeGreaterThan(112_000)
+      await under.first.remove(id, epoch)
+      expect(await under.second.bytes([id])).toBe(0)
+    })
+
     it('removes content that nothing names, also where it was stored several times, and stores it again', async () => {
       const bytes = randomBytes(1000)
       const hash = await under.first.putContent(id, bytes)

@@ -11,8 +11,15 @@ export type StoreRow =
   /** New epochs are higher than this one. */
   | { kind: 'floor'; epoch: number }
 
-/** These belong to running instances. */
-const SKIPPED_SPACES = new Set(['object-collector', 'audit-pruner', 'login-locks', 'migration', 'store-format'])
+/** These belong to running instances, or to a bucket. */
+const SKIPPED_SPACES = new Set([
+  'object-collector',
+  'audit-pruner',
+  'login-locks',
+  'migration',
+  'store-format',
+  'content-bytes'
+])
 const MODULUS = 2n ** 256n
 
 export function isCopied(row: StoreRow): boolean {

@@ -160,6 +160,23 @@ it('deals with a session that has very many objects', async () => {
   expect(keys.size).toBe(0)
 })
 
+it('corrects what the content of a conversation is counted as', async () => {
+  await store.putContent('s', Buffer.from('image'))
+  await put(await owner('s'), { a: '1' })
+  const held = await store.bytes(['s'])
+  const facts = fixture.store.keyValues
+  for (const { key } of await facts.list('content-bytes')) await facts.remove('content-bytes', key)
+  expect(await store.bytes(['s'])).toBe(held - 5)
+  await collector().round()
+  expect(await store.bytes(['s'])).toBe(held)
+  for (const { key } of await facts.list('content-bytes')) await facts.set('content-bytes', key, 1e9)
+  await facts.set('content-bytes', 'of a session that is gone', 1e9)
+  fixture.service.age(13 * 3_600_000)
+  await store.putContent('s', Buffer.from('image'))
+  await collector().round()
+  expect(await store.bytes()).toBe(held)
+})
+
 it('goes on without notes that can not be read', async () => {
   const one = await owner()
   for (let i = 0; i < 3; i++) await put(one, { a: `${i}` })

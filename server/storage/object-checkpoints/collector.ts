@@ -9,16 +9,17 @@ import { type KeyValueStore, takeTurn } from '../key-value-store.ts'
 import { contentOf, type ObjectStore } from '../objects/object-store.ts'
 import type { SessionStore } from '../session-store.ts'
 import { readMarker } from './claim-bucket.ts'
+import { ContentSums } from './content-sums.ts'
 import type { ObjectCache } from './object-cache.ts'
 import { decodeHead, loadState } from './object-manifest.ts'
-import { parseKey, sessionFolder } from './object-names.ts'
+import { parseKey, parseName, sessionFolder } from './object-names.ts'
 
 export interface CollectorDeps {
   objects: ObjectStore
   prefix: string
   cache: ObjectCache
   heads: FileHeads
-  keyValues: Pick<KeyValueStore, 'get' | 'add' | 'replace'>
+  keyValues: Pick<KeyValueStore, 'get' | 'add' | 'replace' | 'remove' | 'list'>
   sessions: Pick<SessionStore, 'now' | 'origin' | 'deploymentId' | 'list'>
   /** Ids of all sessions that have an owner. */
   sessionIds: () => Promise<Iterable<string>>
@@ -83,38 +84,48 @@ export class Collector {
     const { prefix, heads } = this.#deps
     const byFolder = new Map<string, string>()
     for (const [sessionId, head] of await heads.list()) byFolder.set(sessionFolder(prefix, sessionId), head)
+    const sums = new ContentSums(this.#deps.keyValues)
+    const counted = await sums.all()
     const alive = await this.#livingFolders()
     const unnamed: string[] = []
-    for await (const { folder, names } of this.#oldObjects()) {
+    for await (const { folder, names, contents } of this.#foldersOfObjects()) {
+      if (alive.has(folder)) await sums.correct(folder, counted.get(folder), bytesOf(contents))
+      counted.delete(folder)
+      if (names.length === 0) continue
       const named = await this.#namesOf(folder, byFolder.get(folder))
       const isKept = (name: string) => {
         return named === 'all' || (name.endsWith('.content') ? alive.has(folder) : named.has(name))
       }
       for (const name of names) if (!isKept(name)) unnamed.push(folder + name)
-      if (unnamed.length >= MAX_SUSPECTS) break
+      if (unnamed.length >= MAX_SUSPECTS) return unnamed
+    }
+    for (const [folder, bytes] of counted) {
+      await (alive.has(folder) ? sums.correct(folder, bytes, 0) : sums.remove(folder))
     }
     return unnamed
   }
 
-  /** By folder: the service lists keys in their order, so only one folder is in memory at a time. */
-  async *#oldObjects(): AsyncIterable<{ folder: string; names: string[] }> {
+  /** The service lists keys in their order, so only one folder is in memory at a time. */
+  async *#foldersOfObjects(): AsyncIterable<ObjectFolder> {
     const { objects, prefix } = this.#deps
-    let inside: { folder: string; names: string[] } = { folder: '', names: [] }
+    let inside: ObjectFolder | undefined
     for (let from: string | undefined; ; ) {
       const { found, next, now } = await objects.list(`${prefix}sessions/`, from)
       for (const object of found) {
         const place = parseKey(prefix, object.key)
-        if (!place || now - object.modifiedAt < DAY_MS) continue
-        if (place.folder !== inside.folder) {
-          if (inside.names.length > 0) yield inside
-          inside = { folder: place.folder, names: [] }
+        if (!place) continue
+        if (place.folder !== inside?.folder) {
+          if (inside) yield inside
+          inside = { folder: place.folder, names: [], contents: new Map() }
         }
-        inside.names.push(place.name)
+        const { kind, hash, bytes } = parseName(place.name) ?? {}
+        if (kind === 'content' && hash !== undefined) inside.contents.set(hash, bytes ?? 0)
+        if (now - object.modifiedAt >= DAY_MS) inside.names.push(place.name)
       }
       from = next
       if (from === undefined) break
     }
-    if (inside.names.length > 0) yield inside
+    if (inside) yield inside
   }
 
   /** Folders of sessions that still exist: their conversations may name content. */
@@ -167,6 +178,18 @@ export class Collector {
     const bytes = Buffer.from(JSON.stringify({ v: 1, seen: Object.fromEntries(seen) }))
     await objects.put(prefix + NOTES, contentOf(bytes))
   }
+}
+
+interface ObjectFolder {
+  folder: string
+  /** The names of objects that are older than a day. */
+  names: string[]
+  /** The size of each content, by its hash. */
+  contents: Map<string, number>
+}
+
+function bytesOf(contents: ReadonlyMap<string, number>): number {
+  return [...contents.values()].reduce((sum, bytes) => sum + bytes, 0)
 }
 
 /** Without notes, an object only waits a day longer. */

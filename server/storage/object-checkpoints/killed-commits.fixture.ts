@@ -35,12 +35,16 @@ function changeOf(n: number): Record<string, string> {
   return { [`file-${n % 20}`]: `text ${n}`, count: String(n), ...(n === LARGE && large) }
 }
 
-export function checkpointsAt({ cacheDir, endpoint, prefix }: Place, { heads, sessions }: Store): CheckpointStore {
+export function checkpointsAt(
+  { cacheDir, endpoint, prefix }: Place,
+  { heads, sessions, keyValues }: Store
+): CheckpointStore {
   const logger = silentLogger
   const objects = openTestObjects({ endpoint })
   const cache = new ObjectCache({ dir: cacheDir, maxBytes: 256 * MB, objects, logger })
   const history = { maxBytes: 64 * MB, keptMs: Number.POSITIVE_INFINITY }
-  return openObjectCheckpoints({ objects, prefix, cache, heads, sessions, logger, maxBytes: 256 * MB, history })
+  const shared = { heads, sessions, keyValues }
+  return openObjectCheckpoints({ objects, prefix, cache, ...shared, logger, maxBytes: 256 * MB, history })
 }
 
 async function change(place: Place, from: number, to: number, stored: (n: number) => void): Promise<void> {

@@ -55,8 +55,8 @@ export class ObjectFixture {
     const logger = silentLogger
     const cache = new ObjectCache({ dir: join(this.dir, randomUUID()), maxBytes: maxCacheBytes, objects, logger })
     const history = { maxBytes: 64 * MB, keptMs: Number.POSITIVE_INFINITY }
-    const { heads, sessions } = store
-    return openObjectCheckpoints({ objects, prefix, cache, heads, sessions, logger, maxBytes: 256 * MB, history })
+    const shared = { heads: store.heads, sessions: store.sessions, keyValues: store.keyValues }
+    return openObjectCheckpoints({ objects, prefix, cache, ...shared, logger, maxBytes: 256 * MB, history })
   }
 
   async takeOver(sessionId: string): Promise<number> {

@@ -5,10 +5,12 @@
 import { createHash } from 'node:crypto'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { isAppError } from '../../lib/errors.ts'
+import { KeyedLock } from '../../lib/waiting/keyed-lock.ts'
 import { MAX_UPLOAD_AGE_MS } from '../file-heads.ts'
 import { contentOf, type ObjectPage, type ObjectStore, type StoredObject } from '../objects/object-store.ts'
+import type { ContentSums } from './content-sums.ts'
 import type { ObjectCache } from './object-cache.ts'
-import { objectName } from './object-names.ts'
+import { objectName, parseName } from './object-names.ts'
 
 const HASH = /^[0-9a-f]{64}$/
 const KNOWN_KEYS = 10_000
@@ -16,25 +18,31 @@ const KNOWN_KEYS = 10_000
 export class ObjectContents {
   readonly #objects: ObjectStore
   readonly #cache: ObjectCache
+  readonly #sums: ContentSums
+  readonly #lock = new KeyedLock()
   /** By folder and hash. */
   readonly #keys = new BoundedMap<string, string>(KNOWN_KEYS)
 
-  constructor(objects: ObjectStore, cache: ObjectCache) {
+  constructor(objects: ObjectStore, cache: ObjectCache, sums: ContentSums) {
     this.#objects = objects
     this.#cache = cache
+    this.#sums = sums
   }
 
   async put(folder: string, bytes: Uint8Array): Promise<string> {
     const hash = createHash('sha256').update(bytes).digest('hex')
-    const fresh = await this.#findFresh(folder, hash)
-    if (fresh !== undefined) {
-      this.#keys.set(folder + hash, fresh)
-      return hash
-    }
-    const key = folder + objectName(hash, bytes.length, 'content')
-    await this.#objects.put(key, contentOf(bytes))
-    this.#keys.set(folder + hash, key)
+    await this.#lock.run(folder + hash, () => this.#store(folder, hash, bytes))
     return hash
+  }
+
+  async #store(folder: string, hash: string, bytes: Uint8Array): Promise<void> {
+    const { found, now } = await this.#list(folder, hash)
+    // One that the collector does not look at before the caller has named it.
+    const fresh = found.find(({ modifiedAt }) => now - modifiedAt < MAX_UPLOAD_AGE_MS)?.key
+    const key = fresh ?? folder + objectName(hash, bytes.length, 'content')
+    if (fresh === undefined) await this.#objects.put(key, contentOf(bytes))
+    if (found.length === 0) await this.#sums.add(folder, bytes.length)
+    this.#keys.set(folder + hash, key)
   }
 
   async get(folder: string, hash: string): Promise<Buffer | undefined> {
@@ -54,19 +62,16 @@ export class ObjectContents {
     if (!HASH.test(hash)) return
     const keys = await this.#find(folder, hash)
     this.#keys.delete(folder + hash)
-    if (keys.length > 0) await this.#objects.remove(keys)
+    const [bytes] = keys.map((key) => parseName(key.slice(folder.length))?.bytes ?? 0)
+    if (bytes === undefined) return
+    await this.#objects.remove(keys)
+    await this.#sums.add(folder, -bytes)
     for (const key of keys) await this.#cache.drop(key)
   }
 
   /** It may have been stored several times. */
   async #find(folder: string, hash: string): Promise<string[]> {
     return (await this.#list(folder, hash)).found.map(({ key }) => key)
-  }
-
-  /** One that the collector does not look at before the caller has named it. */
-  async #findFresh(folder: string, hash: string): Promise<string | undefined> {
-    const { found, now } = await this.#list(folder, hash)
-    return found.find(({ modifiedAt }) => now - modifiedAt < MAX_UPLOAD_AGE_MS)?.key
   }
 
   async #list(folder: string, hash: string): Promise<ObjectPage<StoredObject>> {

@@ -64,11 +64,11 @@ export class Bucket {
   }
 
   openCheckpoints(
-    { sessions, heads }: Pick<Store, 'sessions' | 'heads'>,
+    { sessions, heads, keyValues }: Pick<Store, 'sessions' | 'heads' | 'keyValues'>,
     limits: Pick<ObjectDeps, 'maxBytes' | 'history' | 'logger'>
   ): CheckpointStore {
     const { objects, prefix } = this
-    return openObjectCheckpoints({ objects, prefix, cache: this.#cache, heads, sessions, ...limits })
+    return openObjectCheckpoints({ objects, prefix, cache: this.#cache, heads, sessions, keyValues, ...limits })
   }
 
   collector(

@@ -131,6 +131,19 @@ describe('files in an object store', () => {
     expect(fixture.service.keys('.content')).toHaveLength(2)
   })
 
+  it('stores and counts a content once that is stored twice at the same time', async () => {
+    await Promise.all([1, 2, 3].map(() => store.putContent('s', Buffer.from('image'))))
+    expect(fixture.service.keys('.content')).toHaveLength(1)
+    expect(await store.bytes(['s'])).toBe(5)
+  })
+
+  it('counts a content once that is stored again after some hours', async () => {
+    await store.putContent('s', Buffer.from('image'))
+    fixture.service.age(13 * 3_600_000)
+    await store.putContent('s', Buffer.from('image'))
+    expect(await store.bytes(['s'])).toBe(5)
+  })
+
   it('makes the same change once if it is repeated after a lost answer', async () => {
     const one = await owner()
     await put(one, { a: '1', c: 'gone' })

@@ -7,6 +7,7 @@ import { AppError } from '../../lib/errors.ts'
 import type { Checkpoint, CheckpointStore } from '../checkpoint-store.ts'
 import { CheckpointState } from '../checkpoints/checkpoint-state.ts'
 import { leaseLost } from '../store-errors.ts'
+import { ContentSums, type SumStore } from './content-sums.ts'
 import { ObjectCheckpoint, type ObjectDeps, translateObjectError } from './object-checkpoint.ts'
 import { ObjectContents } from './object-contents.ts'
 import { decodeHead, loadState } from './object-manifest.ts'
@@ -15,18 +16,21 @@ import { sessionFolder } from './object-names.ts'
 export interface ObjectCheckpointOptions extends ObjectDeps {
   /** The beginning of all keys; empty, or ends with a slash. */
   prefix: string
+  keyValues: SumStore
 }
 
 export function openObjectCheckpoints(options: ObjectCheckpointOptions): CheckpointStore {
   const { heads, prefix } = options
-  const contents = new ObjectContents(options.objects, options.cache)
-  const sizes = new HeadSizes(heads)
+  const sums = new ContentSums(options.keyValues)
+  const contents = new ObjectContents(options.objects, options.cache, sums)
+  const sizes = new Sizes(heads, sums, prefix)
   return {
     open: (sessionId, epoch) => openCheckpoint(options, sessionId, epoch).catch(rethrown),
     has: async (sessionId) => (await heads.read(sessionId)) !== null,
     // Its objects are left to the collector.
     async remove(sessionId, epoch) {
       if (!(await heads.clear(sessionId, epoch))) throw leaseLost()
+      await sums.remove(sessionFolder(prefix, sessionId))
     },
     bytes: (sessionIds, maxAgeMs = 0) => sizes.of(sessionIds, maxAgeMs),
     putContent: (sessionId, bytes) => contents.put(sessionFolder(prefix, sessionId), bytes).catch(rethrown),
@@ -51,26 +55,36 @@ async function openCheckpoint(options: ObjectCheckpointOptions, sessionId: strin
   return new ObjectCheckpoint(options, { sessionId, epoch, folder, stored, head, ...loaded })
 }
 
-/** The sizes that the heads contain. All heads are read at once, because quotas ask about all sessions of an owner. */
-class HeadSizes {
+/** Adds what the heads and the sums say. All are read at once, because quotas ask about all sessions of an owner. */
+class Sizes {
   readonly #heads: ObjectDeps['heads']
+  readonly #sums: ContentSums
+  readonly #prefix: string
+  /** By folder. */
   #known: { bytes: Map<string, number>; at: number } | undefined
 
-  constructor(heads: ObjectDeps['heads']) {
+  constructor(heads: ObjectDeps['heads'], sums: ContentSums, prefix: string) {
     this.#heads = heads
+    this.#sums = sums
+    this.#prefix = prefix
   }
 
   async of(sessionIds: readonly string[] | undefined, maxAgeMs: number): Promise<number> {
     const bytes = await this.#all(maxAgeMs)
-    const wanted = sessionIds ? [...new Set(sessionIds)].map((id) => bytes.get(id) ?? 0) : [...bytes.values()]
+    const wanted = sessionIds
+      ? [...new Set(sessionIds)].map((id) => bytes.get(sessionFolder(this.#prefix, id)) ?? 0)
+      : [...bytes.values()]
     return wanted.reduce((sum, each) => sum + each, 0)
   }
 
   async #all(maxAgeMs: number): Promise<Map<string, number>> {
     const at = performance.now()
     if (this.#known && at - this.#known.at <= maxAgeMs) return this.#known.bytes
-    const heads = await this.#heads.list()
-    const bytes = new Map([...heads].map(([sessionId, text]) => [sessionId, decodeHead(text).bytes]))
+    const [heads, bytes] = await Promise.all([this.#heads.list(), this.#sums.all()])
+    for (const [sessionId, text] of heads) {
+      const folder = sessionFolder(this.#prefix, sessionId)
+      bytes.set(folder, (bytes.get(folder) ?? 0) + decodeHead(text).bytes)
+    }
     this.#known = { bytes, at }
     return bytes
   }
