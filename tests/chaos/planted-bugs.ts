@@ -26,8 +26,8 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   /** A review brings everything into the workspace, whatever was accepted. */
   'all-accepted': {
     file: '/server/sessions/sandboxes/forks/forked-work.ts',
-    replace: "const accepted = accept === 'all' ? set.changes :",
-    by: "const accepted = accept !== 'none' ? set.changes :",
+    replace: 'acceptedPart(session.sandbox.saved.entries, set.changes, accept)',
+    by: "acceptedPart(session.sandbox.saved.entries, set.changes, accept === 'none' ? 'none' : 'all')",
     caught: /was rejected and is in the workspace/
   },
   /** A fork that is closed leaves its container behind. */
