@@ -33,6 +33,7 @@ export function violations(evidence: Evidence): string[] {
 function ofSession(session: SessionEvidence): string[] {
   const { sessionId } = session.journal
   const found = [...ofLog(session), ...ofMessages(session), ...ofRewinds(session), ...ofCalls(session)]
+  found.push(...ofUploads(session))
   return [...found, ...ofBranches(session), ...ofEffects(session)].map((sentence) => `${sessionId}: ${sentence}`)
 }
 
@@ -48,6 +49,19 @@ function ofMessages({ journal, events }: SessionEvidence): string[] {
     ...lost.map((text) => `"${text}" was accepted and is in no transcript.`),
     ...twice.map((text) => `"${text}" is in the transcript more than once.`)
   ]
+}
+
+function ofUploads({ journal, events }: SessionEvidence): string[] {
+  const recorded = new Set(events.flatMap(uploadsIn))
+  const lost = journal.uploaded.filter((marker) => !recorded.has(marker))
+  return lost.map((marker) => `the upload of ${marker} was accepted and is not in the log.`)
+}
+
+/** The marks that the person has put there, as the log tells it. */
+function uploadsIn({ type, data }: StoredEvent): string[] {
+  if (type !== 'session:notice') return []
+  const files = (data.files ?? []) as { path: string }[]
+  return files.flatMap(({ path }) => path.match(MARKER)?.[0] ?? [])
 }
 
 /** Entries that were taken back are crossed out and stay in the log, and the conversation continues without them. */
@@ -100,11 +114,14 @@ interface Mark {
   isThere: boolean | undefined
 }
 
-/** Reads the log in its order: calls leave marks, reviews bring those of a fork, and undoing takes them away. */
-function marksOf(events: StoredEvent[]): Map<string, Mark> {
-  const marks = new Map<string, Mark>()
+/** Reads the log in its order: calls and uploads leave marks, reviews bring those of a fork, and undoing takes them away. */
+function marksOf({ journal, events }: Pick<SessionEvidence, 'journal' | 'events'>): Map<string, Mark> {
+  const uploads = journal.tried.map((marker) => [marker, { mayBe: true, isForked: false, isThere: undefined }] as const)
+  const marks = new Map<string, Mark>(uploads)
   const byCall = new Map<string, Mark>()
-  for (const { type, data } of events) {
+  for (const event of events) {
+    const { type, data } = event
+    for (const marker of uploadsIn(event)) Object.assign(marks.get(marker) ?? {}, { isThere: true })
     const name = JSON.stringify(data.args ?? '').match(MARKER)?.[0]
     if (type === 'tool:approval_required' && name !== undefined && !byCall.has(String(data.callId))) {
       const mark: Mark = { mayBe: false, isForked: false, isThere: false }
@@ -133,9 +150,9 @@ function filesIn({ changes }: StoredEvent['data']): { path: string; after?: unkn
   return (changes as { files?: { path: string; after?: unknown }[] } | undefined)?.files ?? []
 }
 
-function ofEffects({ events, effects }: SessionEvidence): string[] {
+function ofEffects({ journal, events, effects }: SessionEvidence): string[] {
   if (effects instanceof Error) return [effects.message]
-  const marks = marksOf(events)
+  const marks = marksOf({ journal, events })
   const counts = Map.groupBy(effects, (marker) => marker)
   const rejected = [...counts.keys()].filter((marker) => marker.endsWith('-no'))
   return [

@@ -16,6 +16,13 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
     by: 'if (Math.random() < 0.2) return { turnId: event.data.turnId }\n    const sent = await this.#once(',
     caught: /was accepted and is in no transcript/
   },
+  /** Uploads are acknowledged and never stored. */
+  'lost-upload': {
+    file: '/server/sessions/files/workspace-transfer.ts',
+    replace: 'async write(sessionId: string, path: string, content: Buffer): Promise<void> {',
+    by: 'async write(sessionId: string, path: string, content: Buffer): Promise<void> {\n    return',
+    caught: /the upload of .* is not in the log/
+  },
   /** Every call is silently run a second time. */
   'double-run': {
     file: '/server/sessions/sandboxes/run-sandbox-tool.ts',

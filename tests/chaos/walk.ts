@@ -30,7 +30,12 @@ export interface WalkOptions extends WorldOptions {
 export interface Walk {
   faults: string[]
   messages: number
+  /** Marks of commands in the workspaces. */
   effects: number
+  /** How many previews were kept, reviews decided and files uploaded. */
+  kept: number
+  reviewed: number
+  uploaded: number
   violations: string[]
 }
 
@@ -52,16 +57,18 @@ export async function walk(engine: PrivateEngine, options: WalkOptions): Promise
     say(`${seconds} s are over; all is up again`)
     const evidence = await gather(world, workers, options.tidyMs ?? TIDY_MS, say)
     const messages = workers.reduce((sum, { journal }) => sum + journal.accepted.length, 0)
-    const effects = evidence.sessions.reduce(
-      (sum, { effects }) => sum + (Array.isArray(effects) ? effects.length : 0),
-      0
+    const ofCommands = evidence.sessions.flatMap(({ journal, effects }) =>
+      Array.isArray(effects) ? effects.filter((marker) => !journal.tried.includes(marker)) : []
     )
+    const effects = ofCommands.length
     const found = violations(evidence)
     const sum = (of: (journal: Journal) => number) => workers.reduce((all, { journal }) => all + of(journal), 0)
-    const [reviews, undone] = [sum(({ reviewed }) => reviewed), sum((journal) => journal.undone)]
-    say(`${reviews} reviews, ${undone} undone, ${sum(({ branches }) => branches.length)} branches`)
+    const [kept, reviewed] = [sum((journal) => journal.kept), sum((journal) => journal.reviewed)]
+    const [undone, uploaded] = [sum((journal) => journal.undone), sum((journal) => journal.uploaded.length)]
+    const branches = sum((journal) => journal.branches.length)
+    say(`${kept} kept, ${reviewed} reviews, ${uploaded} uploads, ${undone} undone, ${branches} branches`)
     if (found.length > 0) say(`the evidence is in ${keepEvidence(world, seed, evidence)}`)
-    return { faults, messages, effects, violations: found }
+    return { faults, messages, effects, kept, reviewed, uploaded, violations: found }
   } finally {
     await world.close()
   }

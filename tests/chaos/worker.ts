@@ -1,6 +1,6 @@
 /**
- * A person at work while everything shakes: sends messages, answers cards, switches modes, reviews, undoes, branches, reloads, gives up
- * turns. Keeps a journal of what it was told, which the checker holds against what is really there. The command of a card, and the name of a
+ * A person at work while everything shakes: sends messages, uploads files, answers cards, switches modes, reviews, undoes, branches,
+ * reloads, gives up turns. Keeps a journal of what it was told, which the checker holds against what is really there. The command of a card, and the name of a
  * file in a review, says whether it gets approved. Each command leaves its mark in a file of its own, so that it can be accepted and undone alone.
  */
 
@@ -24,7 +24,11 @@ export interface Journal {
   rewound: number[]
   /** The sessions that it branched off. */
   branches: string[]
-  /** How many reviews it decided and versions it undid, as far as that was acknowledged. */
+  /** The marks that it uploaded, with those that failed, and those that were acknowledged. */
+  tried: string[]
+  uploaded: string[]
+  /** How many previews it kept, reviews it decided and versions it undid, as far as that was acknowledged. */
+  kept: number
   reviewed: number
   undone: number
   reloads: number
@@ -69,6 +73,9 @@ export class Worker {
       decided: new Map(),
       rewound: [],
       branches: [],
+      tried: [],
+      uploaded: [],
+      kept: 0,
       reviewed: 0,
       undone: 0,
       reloads: 0
@@ -123,6 +130,8 @@ export class Worker {
     })
     const from = this.#client?.seen.length ?? 0
     if (await this.#send(commands.join('\n'))) {
+      // It may come while a card or a review waits, and changes the workspace under the fork.
+      if (this.#random.chance(0.2)) await this.#upload()
       await this.#client?.wait('turn:end', undefined, { from, ms: TURN_MS })
     }
   }
@@ -152,6 +161,14 @@ export class Worker {
     const { hash } = (await plan.json()) as RevertPlanReply
     const { ok } = await this.#ask('files:revert', { changeId, scope: 'one', hash })
     if (ok) this.journal.undone += 1
+  }
+
+  async #upload(): Promise<void> {
+    const marker = this.#marker('yes')
+    this.journal.tried.push(marker)
+    const path = encodeURIComponent(`${FOLDER}/${marker}`)
+    const { status } = await this.#http(`file?path=${path}`, { method: 'PUT', body: `${marker}\n` })
+    if (status === 204) this.journal.uploaded.push(marker)
   }
 
   async #branch(): Promise<void> {
@@ -229,6 +246,7 @@ export class Worker {
     const decision = { callId, approved, ...(preview && { hash: preview.hash }) }
     const { ok } = await client.socket.timeout(ACK_MS).emitWithAck('tool:approval', decision)
     if (ok) this.journal.decided.set(callId, approved)
+    if (ok && approved && preview) this.journal.kept += 1
   }
 
   async #review(client: Client, { reviewId, changes }: Review): Promise<void> {
