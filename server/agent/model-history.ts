@@ -23,7 +23,7 @@ const CUT_OFF = {
 /** The conversation since its last fresh start, in the form that the model gets. */
 export function modelHistory(events: readonly SessionEvent[], transcript: Transcript): ChatMessage[] {
   const messages: ChatMessage[] = []
-  const notes = workspaceNotes(sinceFreshStart(events))
+  const notes = workspaceNotes(sinceFreshStart(events), askedIn(transcript))
   const reviews = reviewNotes(events)
   const saved = savedAttachments(events)
   const isForeign = foreignAnswers(events)
@@ -44,6 +44,12 @@ export function modelHistory(events: readonly SessionEvent[], transcript: Transc
   }
   if (messages.at(-1)?.role === 'assistant') messages.push(CONTINUE)
   return messages
+}
+
+/** Finds the `seq` of a call. The model asked for a call of a program when it asked for the program. */
+function askedIn({ entries, calls }: Transcript): (callId: string) => number | undefined {
+  const seqs = new Map(entries.flatMap((entry) => (entry.kind === 'call' ? [[entry.callId, entry.seq] as const] : [])))
+  return (callId) => seqs.get(callOf({ calls }, callId)?.program?.callId ?? callId)
 }
 
 type Exchanged = Extract<SessionEvent, { type: 'user:message' | 'agent:response' }>

@@ -21,12 +21,26 @@ function logOf() {
     return seq
   }
   const say = (text: string) => add('user:message', { turnId: `t${events.length}`, text })
+  /** The model asks for a call, and answers a message. */
+  const asked = new Map<string, number>()
+  const ask = (callId: string) => asked.set(callId, add('agent:response', { turnId: 't', text: '' }))
+  const answer = (message: number) => add('agent:response', { turnId: `t${message - 1}`, text: 'ok' })
   const write = (changeId: string, ...paths: string[]) =>
     add('tool:result', { callId: changeId, isError: false, content: [], changes: changes(changeId, ...paths) })
   const revert = (of: string, scope: 'one' | 'since', ...paths: string[]) =>
     add('files:reverted', { of, scope, changes: changes(`revert:${of}`, ...paths), by: 'human' })
   const rewind = (from: number) => add('history:rewound', { from, by: 'human' })
-  return { events, add, say, write, revert, rewind, note: (seq: number) => workspaceNotes(events).get(seq) }
+  return {
+    events,
+    add,
+    say,
+    ask,
+    answer,
+    write,
+    revert,
+    rewind,
+    note: (seq: number) => workspaceNotes(events, (id) => asked.get(id)).get(seq)
+  }
 }
 
 // Seen before: nothing. The model believed that the files were as it had left them before.
@@ -66,6 +80,53 @@ it('says which files stay changed if only some were put back, then or later', ()
   log.revert('c1', 'one', 'b.txt')
   const note = log.note(log.say('two'))
   expect(note).toMatch(/still there: "c\.txt"\./)
+})
+
+it('says which files a call has changed that was kept or still ran when it was taken back', () => {
+  const log = logOf()
+  log.say('one')
+  const from = log.say('two')
+  log.ask('c1')
+  log.ask('c2')
+  log.rewind(from)
+  log.write('c1', 'a.txt', 'b.txt')
+  log.revert('c1', 'one', 'b.txt')
+  const next = log.say('three')
+  log.write('c2', 'c.txt')
+  log.answer(next)
+  expect(log.note(next)).toMatch(/still there: "a\.txt", "c\.txt"\./)
+  log.rewind(next)
+  expect(log.note(log.say('four'))).toMatch(/still there: "a\.txt", "c\.txt"\./)
+})
+
+it('says it with the next message if the model has answered already, and only of what was taken back', () => {
+  const log = logOf()
+  log.say('one')
+  log.ask('c1')
+  const from = log.say('two')
+  log.ask('c2')
+  log.rewind(from)
+  const next = log.say('three')
+  log.answer(next)
+  log.write('c1', 'known.txt')
+  log.write('c2', 'a.txt')
+  expect(log.note(next)).toBeUndefined()
+  expect(log.note(log.say('four'))).toMatch(/still there: "a\.txt"\./)
+  log.rewind(from)
+  expect(log.note(log.say('five'))).toMatch(/still there: "a\.txt"\./)
+})
+
+it('says which reviewed files are there if the review was taken back before it was applied', () => {
+  const log = logOf()
+  log.say('one')
+  log.add('review:opened', { reviewId: 'r', turnId: 't', changes: changes('review:r', 'kept.py') })
+  const from = log.say('two')
+  const grown = changes('review:r', 'kept.py', 'later.py')
+  log.add('review:opened', { reviewId: 'r', turnId: 't', changes: grown })
+  log.add('review:resolved', { reviewId: 'r', hash: 'h', accept: 'all', by: 'human' })
+  log.rewind(from)
+  log.add('review:applied', { reviewId: 'r', rejected: [], rejectedTotal: 0, changes: grown })
+  expect(log.note(log.say('three'))).toMatch(/still there: "later\.py"\./)
 })
 
 it('still tells of a revert of changes that the model knows', () => {

@@ -31,18 +31,34 @@ interface Notes {
   left: Claim[]
 }
 
-/** By the `seq` of the message that tells it. */
-export function workspaceNotes(events: readonly SessionEvent[]): Map<number, string> {
-  let told: (Notes & { seq: number })[] = []
+/** The notes of one message. Until the model has answered it, later notes are added to it. */
+interface Message extends Notes {
+  seq: number
+  turnId: string
+}
+
+/** By the `seq` of the message that tells it. `askedAt`: the `seq` at which the model asked for a call. */
+export function workspaceNotes(
+  events: readonly SessionEvent[],
+  askedAt: (callId: string) => number | undefined = () => undefined
+): Map<number, string> {
+  let told: Message[] = []
+  let unanswered: Message | undefined
   let claims: Claim[] = []
   let next: Notes = { changes: [], left: [] }
   const reviews = new Map<string, Made>()
+  const rewinds: { from: number; at: number }[] = []
+  const isTakenBack = (seq: number) => rewinds.some(({ from, at }) => seq >= from && seq < at)
   for (const { type, seq, data } of events) {
     if (type === 'session:notice') next.changes.push(...(data.files ?? []).map((change) => ({ change })))
     if (type === 'review:opened') reviews.set(data.reviewId, madeIn(data.changes, seq, reviews.get(data.reviewId)))
-    if (type === 'tool:result' && !data.isForked && data.changes) claims.push(claimOf(data.changes, seq))
-    if (type === 'review:applied' && data.changes)
-      claims.push({ ...claimOf(data.changes, seq), made: reviews.get(data.reviewId) })
+    const claim = claimIn({ type, seq, data } as SessionEvent, askedAt, reviews)
+    if (claim) {
+      const { known, left } = split(claim, isTakenBack)
+      claims.push(...known)
+      const { left: untold } = unanswered ?? next
+      untold.push(...left)
+    }
     if (type === 'files:reverted') {
       const reverted = claims.find(({ changeId }) => changeId === data.of)
       const undone = claims.filter((claim) => isUndone(claim, data, reverted))
@@ -53,8 +69,10 @@ export function workspaceNotes(events: readonly SessionEvent[]): Map<number, str
       )
     }
     if (type === 'history:rewound') {
+      rewinds.push({ from: data.from, at: seq })
       const again = told.filter((each) => each.seq >= data.from)
       told = told.filter((each) => each.seq < data.from)
+      unanswered = undefined
       // The model no longer knows of the change, so undoing it is no news.
       const changes = [...again.flatMap((each) => each.changes), ...next.changes].filter(
         ({ undoes }) => undoes === undefined || undoes < data.from
@@ -67,11 +85,36 @@ export function workspaceNotes(events: readonly SessionEvent[]): Map<number, str
       next = { changes, left }
       claims = claims.filter((claim) => claim.seq < data.from)
     }
-    if (type !== 'user:message' || (next.changes.length === 0 && next.left.length === 0)) continue
-    told.push({ seq, ...next })
+    if (type === 'agent:response' && data.turnId === unanswered?.turnId) unanswered = undefined
+    if (type !== 'user:message') continue
+    unanswered = { seq, turnId: data.turnId, ...next }
+    told.push(unanswered)
     next = { changes: [], left: [] }
   }
-  return new Map(told.map((each) => [each.seq, noteOf(each)]))
+  const full = told.filter(({ changes, left }) => changes.length + left.length > 0)
+  return new Map(full.map((each) => [each.seq, noteOf(each)]))
+}
+
+/** The changes that an event reports. The model knows of a call since it asked for it. */
+function claimIn(
+  { type, seq, data }: SessionEvent,
+  askedAt: (callId: string) => number | undefined,
+  reviews: ReadonlyMap<string, Made>
+): Claim | undefined {
+  if (type === 'tool:result' && !data.isForked && data.changes)
+    return claimOf(data.changes, askedAt(data.callId) ?? seq)
+  if (type !== 'review:applied' || !data.changes) return undefined
+  return { ...claimOf(data.changes, seq), made: reviews.get(data.reviewId) }
+}
+
+/** Changes of a call that was kept, or still ran, when it was taken back may come into the workspace after that. */
+function split(claim: Claim, isTakenBack: (seq: number) => boolean): { known: Claim[]; left: Claim[] } {
+  const isGone = (path: string) => isTakenBack(claim.made?.get(path)?.last ?? claim.seq)
+  const gone = claim.paths.filter(isGone)
+  if (gone.length === 0) return { known: [claim], left: [] }
+  const paths = claim.paths.filter((path) => !isGone(path))
+  const known = paths.length > 0 ? [{ ...claim, paths, others: 0 }] : []
+  return { known, left: [{ ...claim, paths: gone }] }
 }
 
 function claimOf({ changeId, total, files }: ChangeSummary, seq: number): Claim {

@@ -113,6 +113,24 @@ it('completes it also if something has changed the file since, or a person has s
   expect(inSandbox()).toBe('text 0 and more')
 })
 
+it('tells the model which files are there if the call was kept and then taken back', async () => {
+  await open('preview')
+  const { turnId } = await fake.chat.send('s1', { text: 'go' })
+  await fake.until('tool:previewed')
+  fault = { error: away(), fits: isVersion }
+  await keep()
+  await fake.until('session:notice', ({ code }) => code === 'changes_unsaved')
+  const { entries } = await fake.chat.transcript('s1')
+  const from = entries.find(({ kind }) => kind === 'user')?.seq ?? 0
+  const edited = await fake.chat.rewind('s1', { from, message: { text: 'instead', id: 'edit' } })
+  expect(edited.turnId).not.toBe(turnId)
+  fault = undefined
+  await fake.until('turn:end', (data) => data.turnId === edited.turnId)
+  expect(await versions()).toEqual(['version call:c0'])
+  const note = expect.stringMatching(/took back a later part.*still there: "a\.txt"\./)
+  expect(fake.requests.at(-1)?.messages).toEqual([expect.objectContaining({ text: 'instead', note })])
+})
+
 it('finds out after an engine cut whether the change is there, before anyone is asked', async () => {
   await open('preview')
   await fake.chat.send('s1', { text: 'go' })
