@@ -1,6 +1,8 @@
 /** Sessions and what they need: engine, stores, quotas. The app builds on it; tests and benchmarks use it directly. */
+
 import { randomUUID } from 'node:crypto'
 import type { Progress } from '../../contract/live.ts'
+import { chatLogIds } from '../code/run-log.ts'
 import type { Settings } from '../config/settings.ts'
 import type { CoreObserver } from '../http/core-metrics.ts'
 import type { Logger } from '../lib/logger.ts'
@@ -9,6 +11,7 @@ import { ProgressBoard } from '../lib/waiting/progress-board.ts'
 import type { SandboxEngine } from '../sandbox/port.ts'
 import { Quotas } from '../sessions/access/quotas.ts'
 import { SessionAccess } from '../sessions/access/session-access.ts'
+import { namedContents } from '../sessions/attachments/stored-file.ts'
 import { SessionFeed } from '../sessions/feed/session-feed.ts'
 import { SessionManager } from '../sessions/sandboxes/session-manager.ts'
 import { DEFAULT_SESSIONS_OPTIONS, type SessionsOptions } from '../sessions/sandboxes/session-options.ts'
@@ -18,8 +21,10 @@ import { readDeploymentId } from '../storage/deployment-file.ts'
 import { lockDataDir } from '../storage/embedded/data-dir-lock.ts'
 import { StoreFormat } from '../storage/format/store-format.ts'
 import { takeTurn } from '../storage/key-value-store.ts'
+import type { CollectorDeps } from '../storage/object-checkpoints/collector.ts'
 import { observedCheckpoints, observedStore } from '../storage/observed-store.ts'
 import type { Patience } from '../storage/redis/redis-client.ts'
+import type { Store } from '../storage/store.ts'
 import { sessionLost } from '../storage/store-errors.ts'
 import { prepareEngine } from './app-lifecycle.ts'
 import { BucketWatch } from './bucket-watch.ts'
@@ -127,7 +132,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
     },
     { ...sessionsOptions(settings), ...overrides.sessions }
   )
-  const others = { sessionIds: () => access.sessionIds(), instanceId, logger }
+  const others = { ...namedIn(store), sessionIds: () => access.sessionIds(), instanceId, logger }
   const collecting = bucket && new CollectorRounds(bucket.collector(store, others), logger)
   const progress = new ProgressBoard<Progress['stage']>('engine', 'Looking for the container engine…')
   const stopping = new AbortController()
@@ -157,4 +162,8 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
       lock?.release()
     }
   }
+}
+
+function namedIn({ events }: Store): Pick<CollectorDeps, 'namedContents'> {
+  return { namedContents: (sessionId, hashes) => namedContents(events, chatLogIds([sessionId]), hashes) }
 }

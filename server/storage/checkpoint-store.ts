@@ -67,7 +67,7 @@ export interface ContentStore {
   putContent(sessionId: string, bytes: Uint8Array): Promise<string>
   /** Returns undefined if this session has no such content. Throws `checkpoint_damaged` (kind internal) if the bytes have changed. */
   getContent(sessionId: string, hash: string): Promise<Buffer | undefined>
-  /** For content that nothing names. Does nothing if there is none. */
+  /** For content that nothing names: it goes at once or later. Does nothing if there is none. */
   removeContent(sessionId: string, hash: string): Promise<void>
 }
 

@@ -1,6 +1,6 @@
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { FakeContentStore } from '../../storage/fake-content-store.ts'
-import { removeUnsent, storeFile } from './stored-file.ts'
+import { lookUpAttachments, namedContents, removeUnsent, storeFile } from './stored-file.ts'
 
 const event = (seq: number, data: Record<string, unknown>) => ({ seq, at: 0, type: 'user:message', data })
 
@@ -37,4 +37,29 @@ it('keeps a file that a message names while it is being removed', async () => {
   }
   await removeUnsent(contents, events, 's', id)
   expect(String(await contents.getContent('s', id))).toBe('hello')
+})
+
+it('stores a file again when a message is about to name it', async () => {
+  const contents = new FakeContentStore()
+  const { id } = await storeFile(contents, 's', Buffer.from('hello'))
+  const put = vi.spyOn(contents, 'putContent')
+  await lookUpAttachments(contents, 's', [{ id, name: 'a' }])
+  expect(put).toHaveBeenCalledExactlyOnceWith('s', Buffer.from('hello'))
+})
+
+it('finds in all logs which contents they name', async () => {
+  const ids = [1, 2, 3, 4].map((n) => String(n).repeat(64))
+  const [one = '', two = '', three = ''] = ids
+  const logs: Record<string, ReturnType<typeof event>[]> = {
+    s: [
+      event(1, { text: 'x' }),
+      event(2, { attachments: [{ id: one }] }),
+      event(3, { args: JSON.stringify({ id: two }) })
+    ],
+    'run of s': [event(1, { result: { content: [{ type: 'image', file: { id: three } }] } })]
+  }
+  const events = {
+    read: async (id: string, { after = 0 } = {}) => (logs[id] ?? []).filter(({ seq }) => seq > after).slice(0, 1)
+  }
+  expect(await namedContents(events, ['s', 'run of s', 'none'], new Set(ids))).toEqual(new Set([one, two, three]))
 })

@@ -9,7 +9,7 @@ import { headOf } from '../../lib/cut-text.ts'
 import { AppError } from '../../lib/errors.ts'
 import { sniffMedia } from '../../lib/media/sniff-media.ts'
 import type { ContentStore } from '../../storage/checkpoint-store.ts'
-import type { EventLog } from '../../storage/event-log.ts'
+import type { EventLog, StoredEvent } from '../../storage/event-log.ts'
 
 const MAX_NAME_CHARS = 100
 const EVENTS_AT_ONCE = 100
@@ -60,6 +60,25 @@ async function lookFor(
   }
 }
 
+/** Tells which of these contents the logs name. */
+export async function namedContents(
+  events: Pick<EventLog, 'read'>,
+  logIds: readonly string[],
+  hashes: ReadonlySet<string>
+): Promise<Set<string>> {
+  const named = new Set<string>()
+  for (const logId of logIds) {
+    for (let after: number | undefined = 0; after !== undefined && named.size < hashes.size; ) {
+      const page: StoredEvent[] = await events.read(logId, { after, limit: EVENTS_AT_ONCE })
+      for (const { data } of page) {
+        for (const [hash] of JSON.stringify(data).matchAll(/[0-9a-f]{64}/g)) if (hashes.has(hash)) named.add(hash)
+      }
+      after = page.at(-1)?.seq
+    }
+  }
+  return named
+}
+
 /** Completes what a message says about its files from what is stored. */
 export async function lookUpAttachments(
   contents: ContentStore,
@@ -79,8 +98,12 @@ export async function lookUpAttachments(
 
 async function lookUp(contents: ContentStore, sessionId: string, id: string): Promise<StoredFile> {
   const found = await readFile(contents, sessionId, id)
-  if (found) return found.file
-  throw new AppError('invalid', 'attachment_unknown', 'An attached file is not there any more; attach it again.')
+  if (!found) {
+    throw new AppError('invalid', 'attachment_unknown', 'An attached file is not there any more; attach it again.')
+  }
+  // It may be about to be removed, because no log names it yet.
+  await contents.putContent(sessionId, found.bytes)
+  return found.file
 }
 
 function describe(bytes: Buffer): Omit<StoredFile, 'id'> {

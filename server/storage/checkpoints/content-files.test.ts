@@ -46,3 +46,12 @@ it('stays when owners of the files change, is in a backup, and damage is noticed
   writeFileSync(fixture.stored('.content')[0] ?? '', 'else')
   await expect(store.getContent('s', hash)).rejects.toMatchObject({ code: 'checkpoint_damaged' })
 })
+
+it('is removed at once, also where it was stored twice', async () => {
+  const { store } = fixture
+  const hash = await store.putContent('s', image)
+  await store.putContent('s', image)
+  await store.removeContent('s', hash)
+  expect(await store.getContent('s', hash)).toBeUndefined()
+  expect(await store.bytes(['s'])).toBe(0)
+})

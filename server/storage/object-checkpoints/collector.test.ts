@@ -16,10 +16,13 @@ const DAY_MS = 86_400_000
 let fixture: ObjectFixture
 let store: CheckpointStore
 let laterMs: number
+/** The contents that the logs name; undefined: they can't be read. */
+let named: Set<string> | undefined
 beforeEach(async () => {
   fixture = await ObjectFixture.open()
   store = fixture.instance()
   laterMs = 0
+  named = new Set()
   await claimBucket(fixture.objects, fixture.prefix, fixture.store.sessions)
 })
 afterEach(() => fixture.dispose())
@@ -29,7 +32,11 @@ function parts(instanceId = 'one', sessionIds: string[] = []): CollectorDeps {
   const cache = new ObjectCache({ dir: join(dir, randomUUID()), maxBytes: 1e6, objects, logger: silentLogger })
   const sessions = { ...stored.sessions, now: async () => (await stored.sessions.now()) + laterMs }
   const { heads, keyValues } = stored
-  const others = { instanceId, sessionIds: async () => sessionIds, logger: silentLogger }
+  const namedContents = async (_id: string, hashes: ReadonlySet<string>) => {
+    if (!named) throw new Error('no answer')
+    return new Set([...named].filter((hash) => hashes.has(hash)))
+  }
+  const others = { namedContents, instanceId, sessionIds: async () => sessionIds, logger: silentLogger }
   return { objects, prefix, cache, heads, keyValues, sessions, ...others }
 }
 
@@ -76,6 +83,7 @@ it('keeps the content of versions and conversations', async () => {
   await one.commit({ put: [], deleted: ['a'], keep: [set] })
   const image = await store.putContent('s', Buffer.from('image'))
   const orphan = await store.putContent('chat-only', Buffer.from('image'))
+  named?.add(image)
   for (let i = 0; i < 3; i++) {
     pass(1.5 * DAY_MS)
     await collector('one', ['chat-only']).round()
@@ -175,6 +183,47 @@ it('corrects what the content of a conversation is counted as', async () => {
   await store.putContent('s', Buffer.from('image'))
   await collector().round()
   expect(await store.bytes()).toBe(held)
+})
+
+it('deletes content that no log names, a day after it was seen first', async () => {
+  await put(await owner('s'), { a: '1' })
+  const [kept, late, gone] = [Buffer.from('kept'), Buffer.from('late'), Buffer.from('gone')]
+  const hashes = [
+    await store.putContent('s', kept),
+    await store.putContent('s', late),
+    await store.putContent('s', gone)
+  ]
+  const held = await store.bytes(['s'])
+  for (const hash of hashes) await store.removeContent('s', hash)
+  expect(fixture.service.keys('.content')).toHaveLength(3)
+  named?.add(hashes[0] ?? '')
+  pass(1.1 * DAY_MS)
+  expect(await collector().round()).toEqual({ unnamed: 2, deleted: 0 })
+  named?.add(hashes[1] ?? '')
+  pass(0.5 * DAY_MS)
+  expect(await collector().round()).toEqual({ unnamed: 1, deleted: 0 })
+  pass(0.6 * DAY_MS)
+  expect(await collector().round()).toEqual({ unnamed: 1, deleted: 1 })
+  const found = await Promise.all(hashes.map((hash) => fixture.instance().getContent('s', hash)))
+  expect(found.map(String)).toEqual(['kept', 'late', 'undefined'])
+  await collector().round()
+  expect(await store.bytes(['s'])).toBe(held - 4)
+})
+
+it('keeps content while the logs can not be read, and what is stored again', async () => {
+  await put(await owner('s'), { a: '1' })
+  const hash = await store.putContent('s', Buffer.from('image'))
+  named = undefined
+  for (let i = 0; i < 3; i++) {
+    pass(1.5 * DAY_MS)
+    expect(await collector().round()).toEqual({ unnamed: 0, deleted: 0 })
+  }
+  named = new Set()
+  await collector().round()
+  pass(1.1 * DAY_MS)
+  await store.putContent('s', Buffer.from('image'))
+  expect((await collector().round()).deleted).toBe(1)
+  expect(String(await fixture.instance().getContent('s', hash))).toBe('image')
 })
 
 it('goes on without notes that can not be read', async () => {

@@ -2,6 +2,7 @@
  * Deletes objects that nothing names any more. One instance at a time does this. An object goes only if it was found unnamed twice, a day
  * apart; nothing goes while the session store does not answer, or is not the one that the bucket belongs to. In doubt it keeps.
  */
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import { isRecord } from '../../lib/is-record.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { FileHeads } from '../file-heads.ts'
@@ -23,6 +24,8 @@ export interface CollectorDeps {
   sessions: Pick<SessionStore, 'now' | 'origin' | 'deploymentId' | 'list'>
   /** Ids of all sessions that have an owner. */
   sessionIds: () => Promise<Iterable<string>>
+  /** Tells which of these contents the logs of a session name. */
+  namedContents: (sessionId: string, hashes: ReadonlySet<string>) => Promise<Set<string>>
   instanceId: string
   logger: Logger
 }
@@ -40,9 +43,12 @@ const MAX_SUSPECTS = 100_000
 const DAY_MS = 86_400_000
 const MAX_ROUND_MS = 3_600_000
 const SPACE = 'object-collector'
+const KNOWN_NAMED = 20_000
 
 export class Collector {
   readonly #deps: CollectorDeps
+  /** Folders and hashes of contents that a log names. Nothing is taken out of a log, so it need not be read again. */
+  readonly #named = new BoundedMap<string, true>(KNOWN_NAMED)
 
   constructor(deps: CollectorDeps) {
     this.#deps = deps
@@ -92,11 +98,12 @@ export class Collector {
       if (alive.has(folder)) await sums.correct(folder, counted.get(folder), bytesOf(contents))
       counted.delete(folder)
       if (names.length === 0) continue
+      const isContent = (name: string) => name.endsWith('.content')
       const named = await this.#namesOf(folder, byFolder.get(folder))
-      const isKept = (name: string) => {
-        return named === 'all' || (name.endsWith('.content') ? alive.has(folder) : named.has(name))
-      }
-      for (const name of names) if (!isKept(name)) unnamed.push(folder + name)
+      if (named !== 'all')
+        for (const name of names) if (!isContent(name) && !named.has(name)) unnamed.push(folder + name)
+      for (const name of await this.#unnamedContents(folder, alive.get(folder), names.filter(isContent)))
+        unnamed.push(folder + name)
       if (unnamed.length >= MAX_SUSPECTS) return unnamed
     }
     for (const [folder, bytes] of counted) {
@@ -128,11 +135,27 @@ export class Collector {
     if (inside) yield inside
   }
 
-  /** Folders of sessions that still exist: their conversations may name content. */
-  async #livingFolders(): Promise<Set<string>> {
+  /** By folder: the sessions that still exist. Their conversations may name content. */
+  async #livingFolders(): Promise<Map<string, string>> {
     const { sessions, sessionIds, prefix } = this.#deps
     const records = (await sessions.list()).map(({ sessionId }) => sessionId)
-    return new Set([...records, ...(await sessionIds())].map((id) => sessionFolder(prefix, id)))
+    return new Map([...records, ...(await sessionIds())].map((id) => [sessionFolder(prefix, id), id]))
+  }
+
+  async #unnamedContents(folder: string, sessionId: string | undefined, names: string[]): Promise<string[]> {
+    if (sessionId === undefined) return names
+    const hashOf = (name: string) => parseName(name)?.hash ?? ''
+    const isKnown = (name: string) => this.#named.has(folder + hashOf(name))
+    const unknown = new Set(names.filter((name) => !isKnown(name)).map(hashOf))
+    if (unknown.size === 0) return []
+    try {
+      const named = await this.#deps.namedContents(sessionId, unknown)
+      for (const hash of named) this.#named.set(folder + hash, true)
+      return names.filter((name) => unknown.has(hashOf(name)) && !named.has(hashOf(name)))
+    } catch (error) {
+      this.#deps.logger.warn({ err: error, folder }, 'Content of a session is kept: its log could not be read.')
+      return []
+    }
   }
 
   /** All names that count in a folder. `all` if that can't be told. */

@@ -10,7 +10,7 @@ import { MAX_UPLOAD_AGE_MS } from '../file-heads.ts'
 import { contentOf, type ObjectPage, type ObjectStore, type StoredObject } from '../objects/object-store.ts'
 import type { ContentSums } from './content-sums.ts'
 import type { ObjectCache } from './object-cache.ts'
-import { objectName, parseName } from './object-names.ts'
+import { objectName } from './object-names.ts'
 
 const HASH = /^[0-9a-f]{64}$/
 const KNOWN_KEYS = 10_000
@@ -52,26 +52,16 @@ export class ObjectContents {
     if (bytes) return bytes
     // Another instance may have removed it, and stored it again under a new name.
     this.#keys.delete(folder + hash)
-    const [key] = await this.#find(folder, hash)
+    const key = (await this.#list(folder, hash)).found[0]?.key
     if (key === undefined) return undefined
     this.#keys.set(folder + hash, key)
     return this.#cache.readAll(key)
   }
 
-  async remove(folder: string, hash: string): Promise<void> {
-    if (!HASH.test(hash)) return
-    const keys = await this.#find(folder, hash)
-    this.#keys.delete(folder + hash)
-    const [bytes] = keys.map((key) => parseName(key.slice(folder.length))?.bytes ?? 0)
-    if (bytes === undefined) return
-    await this.#objects.remove(keys)
-    await this.#sums.add(folder, -bytes)
-    for (const key of keys) await this.#cache.drop(key)
-  }
-
-  /** It may have been stored several times. */
-  async #find(folder: string, hash: string): Promise<string[]> {
-    return (await this.#list(folder, hash)).found.map(({ key }) => key)
+  /** Only frees the local disk: another instance may be about to name it. */
+  async forget(folder: string, hash: string): Promise<void> {
+    const key = this.#keys.get(folder + hash)
+    if (key !== undefined) await this.#cache.drop(key)
   }
 
   async #list(folder: string, hash: string): Promise<ObjectPage<StoredObject>> {

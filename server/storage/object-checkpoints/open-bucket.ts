@@ -73,7 +73,7 @@ export class Bucket {
 
   collector(
     { sessions, heads, keyValues }: Store,
-    others: Pick<CollectorDeps, 'sessionIds' | 'instanceId' | 'logger'>
+    others: Pick<CollectorDeps, 'sessionIds' | 'namedContents' | 'instanceId' | 'logger'>
   ): Collector {
     const { objects, prefix } = this
     return new Collector({ objects, prefix, cache: this.#cache, heads, keyValues, sessions, ...others })

@@ -144,6 +144,13 @@ describe('files in an object store', () => {
     expect(await store.bytes(['s'])).toBe(5)
   })
 
+  it('deletes no content itself, because another instance may name it meanwhile', async () => {
+    const hash = await store.putContent('s', Buffer.from('image'))
+    await store.removeContent('s', hash)
+    expect(fixture.service.keys('.content')).toHaveLength(1)
+    expect(String(await fixture.instance().getContent('s', hash))).toBe('image')
+  })
+
   it('makes the same change once if it is repeated after a lost answer', async () => {
     const one = await owner()
     await put(one, { a: '1', c: 'gone' })

@@ -1,7 +1,6 @@
 /**
  * Stores the files of every session in an object store, for machines that share no folder. Owns the objects and a cache on the local
- * disk; the session store owns the heads, which say what counts. Invariant: nothing is deleted here, except by the collector, and content
- * of a conversation that nothing names.
+ * disk; the session store owns the heads, which say what counts. Invariant: only the collector deletes.
  */
 import { AppError } from '../../lib/errors.ts'
 import type { Checkpoint, CheckpointStore } from '../checkpoint-store.ts'
@@ -35,7 +34,7 @@ export function openObjectCheckpoints(options: ObjectCheckpointOptions): Checkpo
     bytes: (sessionIds, maxAgeMs = 0) => sizes.of(sessionIds, maxAgeMs),
     putContent: (sessionId, bytes) => contents.put(sessionFolder(prefix, sessionId), bytes).catch(rethrown),
     getContent: (sessionId, hash) => contents.get(sessionFolder(prefix, sessionId), hash).catch(rethrown),
-    removeContent: (sessionId, hash) => contents.remove(sessionFolder(prefix, sessionId), hash).catch(rethrown),
+    removeContent: (sessionId, hash) => contents.forget(sessionFolder(prefix, sessionId), hash).catch(rethrown),
     prune: async () => 0
   }
 }
