@@ -7,8 +7,11 @@ const MAX_LOG_CHARS = 16_000
 const MAX_NAMED = 10
 const MAX_NAME_CHARS = 300
 
-/** The value of a program that ended well, or its error. */
-export function outcomeOfRun({ end, calls }: Pick<RunState, 'end' | 'calls'>): Record<string, unknown> {
+/** The value of a program that ended well, or its error. `instead` says what a model can do about a value that is too long. */
+export function outcomeOfRun(
+  { end, calls }: Pick<RunState, 'end' | 'calls'>,
+  instead = 'Return less.'
+): Record<string, unknown> {
   if (!end) return { error: { code: 'internal', message: 'The program has no end.' } }
   if (!end.ok) {
     const line = 'line' in end && end.line ? { line: end.line } : {}
@@ -16,7 +19,7 @@ export function outcomeOfRun({ end, calls }: Pick<RunState, 'end' | 'calls'>): R
   }
   const text = JSON.stringify(end.value) ?? 'null'
   if (text.length <= MAX_VALUE_CHARS) return { value: end.value }
-  const cut = `The value has ${text.length} characters; this is its beginning. Return less.`
+  const cut = `The value has ${text.length} characters; this is its beginning. ${instead}`
   return { value: headOf(text, MAX_VALUE_CHARS), cut }
 }
 
