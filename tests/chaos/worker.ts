@@ -131,7 +131,7 @@ export class Worker {
     const from = this.#client?.seen.length ?? 0
     if (await this.#send(commands.join('\n'))) {
       // It may come while a card or a review waits, and changes the workspace under the fork.
-      if (this.#random.chance(0.2)) await this.#upload()
+      if (this.#random.chance(0.5)) await this.#upload()
       await this.#client?.wait('turn:end', undefined, { from, ms: TURN_MS })
     }
   }
