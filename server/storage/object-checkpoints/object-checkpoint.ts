@@ -139,6 +139,19 @@ export class ObjectCheckpoint extends PackedCheckpoint {
       this.#loaded.tail = manifest.kind === 'base' ? Buffer.alloc(0) : manifest.bytes
     }
     await this.#swap({ next, refs, adopt: adoptAll }, since)
+    await this.#dropReplaced(before, names)
+  }
+
+  /** The next commit needs them no more. The change counts already, so this must not fail. */
+  async #dropReplaced(before: Head | undefined, now: Pick<Head, 'base' | 'tail'>): Promise<void> {
+    const { cache, logger } = this.#deps
+    const { folder } = this.#loaded
+    for (const name of [before?.base, before?.tail]) {
+      if (name === undefined || name === now.base || name === now.tail) continue
+      await cache.drop(folder + name).catch((error: unknown) => {
+        logger.warn({ err: error, folder }, `A replaced manifest stays in the cache: ${messageOf(error)}`)
+      })
+    }
   }
 
   /** Nothing counts before the head names it, so the order does not matter. */

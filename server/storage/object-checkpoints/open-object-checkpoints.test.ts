@@ -98,6 +98,15 @@ describe('files in an object store', () => {
     expect(Object.keys(await filesOf(one))).toHaveLength(12)
   })
 
+  it('keeps only the manifests that count in the cache', async () => {
+    const one = await owner()
+    for (let i = 0; i < 8; i++) await put(one, { [`${i}`.repeat(4000)]: 'same' })
+    const [cache = ''] = readdirSync(fixture.dir)
+    const manifests = readdirSync(join(fixture.dir, cache)).filter((name) => name.endsWith('.manifest'))
+    expect(manifests.length).toBeLessThanOrEqual(2)
+    expect(Object.keys(await filesOf(await owner()))).toHaveLength(8)
+  })
+
   it('reads nothing wrong from a damaged object or cache', async () => {
     const one = await owner()
     await put(one, { a: 'right' })
