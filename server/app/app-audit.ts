@@ -15,8 +15,8 @@ import { KnownSecrets } from '../lib/known-secrets.ts'
 import type { Logger } from '../lib/logger.ts'
 import type { RecordedCalls } from '../sessions/feed/recorded-calls.ts'
 import { type TurnOptions, takeTurn } from '../storage/key-value-store.ts'
+import { CollectorRounds } from '../storage/object-checkpoints/collector-rounds.ts'
 import type { Bucket } from '../storage/object-checkpoints/open-bucket.ts'
-import { CollectorRounds } from './collector-rounds.ts'
 import { dataPaths } from './data-paths.ts'
 
 /** The audit logs of all instances, in a bucket. */

@@ -11,14 +11,13 @@ import { contentOf, type ObjectStore } from '../objects/object-store.ts'
 import type { SessionStore } from '../session-store.ts'
 import { readMarker } from './claim-bucket.ts'
 import { ContentSums } from './content-sums.ts'
-import type { ObjectCache } from './object-cache.ts'
+import { readObject } from './object-cache.ts'
 import { decodeHead, loadState } from './object-manifest.ts'
 import { parseKey, parseName, sessionFolder } from './object-names.ts'
 
 export interface CollectorDeps {
   objects: ObjectStore
   prefix: string
-  cache: ObjectCache
   heads: FileHeads
   keyValues: Pick<KeyValueStore, 'get' | 'add' | 'replace' | 'remove' | 'list'>
   sessions: Pick<SessionStore, 'now' | 'origin' | 'deploymentId' | 'list'>
@@ -35,6 +34,8 @@ export interface Collected {
   refused?: 'busy' | 'wrong store'
   unnamed: number
   deleted: number
+  /** The limit was reached, and there is room again: another round would find more. */
+  isMore?: true
 }
 
 const NOTES = 'collector.json'
@@ -76,7 +77,8 @@ export class Collector {
       logger.warn(`More than ${MAX_SUSPECTS} objects can be deleted. The others wait for later rounds.`)
     }
     if (deleted.size > 0) logger.info({ objects: deleted.size }, 'Objects that nothing names were deleted.')
-    return { unnamed: unnamed.length, deleted: deleted.size }
+    const isMore = unnamed.length >= MAX_SUSPECTS && deleted.size > 0
+    return { unnamed: unnamed.length, deleted: deleted.size, ...(isMore && { isMore }) }
   }
 
   async #isOurStore(): Promise<boolean> {
@@ -163,7 +165,8 @@ export class Collector {
     if (stored === undefined) return new Set()
     try {
       const head = decodeHead(stored)
-      const { state } = await loadState(this.#deps.cache, folder, head)
+      // Not from the cache, which is for the sessions of this instance.
+      const { state } = await loadState({ readAll: (key) => readObject(this.#deps.objects, key) }, folder, head)
       return new Set([head.base, ...(head.tail === undefined ? [] : [head.tail]), ...state.packUse().keys()])
     } catch (error) {
       this.#deps.logger.warn({ err: error, folder }, 'Objects of a session are kept: its manifest could not be read.')

@@ -124,16 +124,11 @@ export class ObjectCache {
   async #fetch(key: string, name: string): Promise<FileHandle> {
     const draft = await this.draft()
     try {
-      const digest = createHash('sha256')
-      const { bytes: size = 0, hash } = parseName(name) ?? {}
-      for (let done = 0; done < size; ) {
-        const part = await this.#options.objects.read(key, done, Math.min(READ_BYTES, size - done))
-        if (!part || part.bytes.length === 0) throw contentDamaged()
-        digest.update(part.bytes)
-        await writeFully(draft.handle, part.bytes, done)
-        done += part.bytes.length
+      let done = 0
+      for await (const bytes of partsOf(this.#options.objects, key)) {
+        await writeFully(draft.handle, bytes, done)
+        done += bytes.length
       }
-      if (digest.digest('hex') !== hash) throw contentDamaged()
     } catch (error) {
       await this.discard(draft)
       throw error
@@ -177,6 +172,27 @@ export class ObjectCache {
   #file(name: string): string {
     return join(this.#options.dir, name)
   }
+}
+
+/** Reads a whole object past the cache, and checks its hash. */
+export async function readObject(objects: Pick<ObjectStore, 'read'>, key: string): Promise<Buffer> {
+  const parts: Buffer[] = []
+  for await (const part of partsOf(objects, key)) parts.push(part)
+  return Buffer.concat(parts)
+}
+
+/** Throws at the end if the bytes are not the ones that the name says. */
+async function* partsOf(objects: Pick<ObjectStore, 'read'>, key: string): AsyncGenerator<Buffer> {
+  const digest = createHash('sha256')
+  const { bytes: size = 0, hash } = parseName(nameOf(key)) ?? {}
+  for (let done = 0; done < size; ) {
+    const part = await objects.read(key, done, Math.min(READ_BYTES, size - done))
+    if (!part || part.bytes.length === 0) throw contentDamaged()
+    digest.update(part.bytes)
+    yield part.bytes
+    done += part.bytes.length
+  }
+  if (digest.digest('hex') !== hash) throw contentDamaged()
 }
 
 export function draftContent({ handle }: Draft, bytes: number): ObjectContent {

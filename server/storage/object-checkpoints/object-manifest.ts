@@ -37,7 +37,7 @@ export function decodeHead(text: string): Head {
 
 /** The state that a head names, and the lines of its tail. */
 export async function loadState(
-  cache: ObjectCache,
+  cache: Pick<ObjectCache, 'readAll'>,
   folder: string,
   { base, tail }: Head
 ): Promise<{ state: CheckpointState; tail: Buffer }> {

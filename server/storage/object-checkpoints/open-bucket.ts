@@ -76,6 +76,6 @@ export class Bucket {
     others: Pick<CollectorDeps, 'sessionIds' | 'namedContents' | 'instanceId' | 'logger'>
   ): Collector {
     const { objects, prefix } = this
-    return new Collector({ objects, prefix, cache: this.#cache, heads, keyValues, sessions, ...others })
+    return new Collector({ objects, prefix, heads, keyValues, sessions, ...others })
   }
 }

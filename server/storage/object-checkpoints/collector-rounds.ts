@@ -1,17 +1,23 @@
-import { messageOf } from '../lib/errors.ts'
-import type { Logger } from '../lib/logger.ts'
+import { messageOf } from '../../lib/errors.ts'
+import { isRecord } from '../../lib/is-record.ts'
+import type { Logger } from '../../lib/logger.ts'
 
 const FIRST_MS = 10 * 60_000
 const EVERY_MS = 6 * 3_600_000
 
-/** Cleans up the bucket at intervals. What a failed round has left, the next one removes. */
+interface Collecting {
+  /** If the result says `isMore`, the next round follows soon. */
+  round(): Promise<unknown>
+}
+
+/** Cleans up the bucket at intervals. What a round has left, the next one removes. */
 export class CollectorRounds {
-  readonly #collector: { round(): Promise<unknown> }
+  readonly #collector: Collecting
   readonly #logger: Logger
   #timer: NodeJS.Timeout | undefined
   #isStopped = false
 
-  constructor(collector: { round(): Promise<unknown> }, logger: Logger) {
+  constructor(collector: Collecting, logger: Logger) {
     this.#collector = collector
     this.#logger = logger
   }
@@ -27,11 +33,13 @@ export class CollectorRounds {
   }
 
   async #round(): Promise<void> {
+    let isMore = false
     try {
-      await this.#collector.round()
+      const result = await this.#collector.round()
+      isMore = isRecord(result) && result.isMore === true
     } catch (error) {
       if (!this.#isStopped) this.#logger.warn({ err: error }, `The bucket was not cleaned up: ${messageOf(error)}`)
     }
-    this.start(EVERY_MS)
+    this.start(isMore ? FIRST_MS : EVERY_MS)
   }
 }
