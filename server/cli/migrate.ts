@@ -3,6 +3,7 @@
 import { resolve } from 'node:path'
 import { loadSettings } from '../config/load-settings.ts'
 import type { Settings } from '../config/settings.ts'
+import { AppError, hasCode, messageOf } from '../lib/errors.ts'
 import { readSmallFile } from '../lib/files/read-small-file.ts'
 import { createLogger } from '../lib/logger.ts'
 import type { Command, CommandInput } from './command.ts'
@@ -35,5 +36,14 @@ export const migrateCommand: Command = {
 function readSide(flags: CommandInput['flags'], side: 'from' | 'to'): Settings {
   const file = flags[side]
   if (typeof file !== 'string' || file === '') throw usageError(`--${side} must name a file with settings`, 'migrate')
-  return loadSettings({ env: {}, dotenv: readSmallFile(resolve(file), MAX_FILE_BYTES) })
+  return loadSettings({ env: {}, dotenv: settingsIn(resolve(file), side) })
+}
+
+function settingsIn(path: string, side: 'from' | 'to'): string {
+  try {
+    return readSmallFile(path, MAX_FILE_BYTES)
+  } catch (error) {
+    const why = hasCode(error, 'ENOENT') ? 'there is no such file' : messageOf(error)
+    throw new AppError('invalid', 'usage', `--${side}: ${path} can't be used: ${why}.`, { cause: error })
+  }
 }

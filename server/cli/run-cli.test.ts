@@ -3,6 +3,7 @@ import type { Command } from './command.ts'
 import { say } from './command.ts'
 import { doctorCommand } from './doctor/doctor.ts'
 import { gatewayCommand } from './gateway.ts'
+import { migrateCommand } from './migrate.ts'
 import { runCli } from './run-cli.ts'
 import { serversCommand } from './servers/servers.ts'
 
@@ -24,6 +25,19 @@ it('points to the help that lists the flags after a wrong flag', async () => {
   })
   expect(await runCli(['anywhere', '--colour'], [command])).toBe(2)
   expect(err).toBe("mcp-orchestrator: Unknown option '--colour'. See mcp-orchestrator anywhere --help.\n")
+})
+
+it('says in one line that a file of settings is missing', async () => {
+  let err = ''
+  vi.spyOn(process.stderr, 'write').mockImplementation((text) => {
+    err += text
+    return true
+  })
+  const code = await runCli(['migrate', '--from', '/nowhere/from.env', '--to', '/nowhere/to.env'], [migrateCommand])
+  expect([code, err]).toEqual([
+    2,
+    "mcp-orchestrator: --from: /nowhere/from.env can't be used: there is no such file.\n"
+  ])
 })
 
 it('shows the defaults that the command really has', async () => {

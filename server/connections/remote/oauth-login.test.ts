@@ -20,6 +20,25 @@ it('says that a server without OAuth probably needs an API key', async () => {
   }
 })
 
+it('says in one line that a server can not be reached, or answers with a page for browsers', async () => {
+  const server = createServer((_, response) => {
+    response
+      .writeHead(404, { 'content-type': 'text/html', connection: 'close' })
+      .end('<!DOCTYPE html>\n<html><body>Not Found</body></html>')
+  })
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`
+  const failure = () =>
+    oauthLogin({ server: 'far', url, show: () => {}, waitMs: 60_000 }).then(
+      () => 'no failure',
+      (error: Error) => error.message
+    )
+  expect(await failure()).toMatch(/^The login to "far" failed: [^<\n]*\. The server offers no OAuth login\./)
+  server.closeAllConnections()
+  await new Promise((closed) => server.close(closed))
+  expect(await failure()).toMatch(/^The login to "far" failed: it, .* can't be reached \(ECONNREFUSED\)\.$/)
+})
+
 /** A remote server that leads a login to the API of an instance on this machine. */
 async function leadingTo(target: string, way: 'redirect' | 'registration'): Promise<Server> {
   const server = createServer(({ url = '', headers, method }, response) => {

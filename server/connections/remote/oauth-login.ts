@@ -11,7 +11,7 @@ import {
 } from '@modelcontextprotocol/client'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import { withDeadline } from '../../lib/waiting/deadline.ts'
-import { causesOf } from '../wire/call-failure.ts'
+import { causesOf, unreachedBy } from '../wire/call-failure.ts'
 import { type Login, stepFetch, withExpiry } from './logins.ts'
 
 export interface LoginOptions {
@@ -48,7 +48,14 @@ export async function oauthLogin({ server, url, show, waitMs }: LoginOptions): P
     return { url, issuer: tokens.issuer, client: { ...client }, ...withExpiry({ ...tokens }) }
   } catch (error) {
     if (isAppError(error)) throw error
-    const why = causesOf(error).map(messageOf).join(': ')
+    const chain = causesOf(error)
+    const unreached = unreachedBy(chain)
+    if (unreached !== undefined) {
+      const message = `The login to "${server}" failed: it, or the place of its logins, can't be reached (${unreached}).`
+      throw new AppError('unavailable', 'login_failed', message, { cause: error })
+    }
+    // Many servers answer an unknown address with a page for browsers.
+    const why = chain.map((each) => messageOf(each).replace(/:?\s*<(!doctype|html).*$/is, '')).join(': ')
     const hint = memory.discovery?.authorizationServerMetadata === undefined ? NO_OAUTH : ''
     const message = `The login to "${server}" failed: ${why.slice(0, 300).replace(/\.$/, '')}.${hint}`
     throw new AppError('unavailable', 'login_failed', message, { cause: error })

@@ -14,6 +14,7 @@ import { ANSWER_LOST, RESULT_TOO_LARGE } from './answer-limits.ts'
 
 const MAX_TEXT_CHARS = 1000
 const MAX_CAUSES = 5
+const MAY_HAVE_RUN = 'It may have run: if it changes something, check before you repeat it.'
 /** The connection was refused, so nothing was sent over it. */
 const UNREACHED = new Set([
   'ECONNREFUSED',
@@ -44,7 +45,7 @@ export function callFailure(
     return fail(reason.kind, reason.code, reason.message, { ...reason.details, sent: isSent })
   }
   const text = messageOf(error).slice(0, MAX_TEXT_CHARS)
-  const lost = `"${server}" ended before it answered ${what}. It may have run: if it changes something, check before you repeat it.`
+  const lost = `"${server}" ended before it answered ${what}. ${MAY_HAVE_RUN}`
   if (error instanceof ProtocolError) {
     if (error.code === ANSWER_LOST) return fail('unavailable', 'child_lost', lost)
     if (error.code !== RESULT_TOO_LARGE) return fail('invalid', 'child_refused', `"${server}" refused ${what}: ${text}`)
@@ -56,7 +57,7 @@ export function callFailure(
   }
   const code = error instanceof SdkError ? error.code : undefined
   if (code === SdkErrorCode.RequestTimeout) {
-    return fail('timeout', 'child_timeout', `"${server}" did not answer ${what} in time.`)
+    return fail('timeout', 'child_timeout', `"${server}" did not answer ${what} in time. ${MAY_HAVE_RUN}`)
   }
   if (code === SdkErrorCode.InvalidResult || code === SdkErrorCode.UnsupportedResultType) {
     const message = `"${server}" answered ${what} with something invalid: ${text}`
@@ -70,7 +71,7 @@ export function callFailure(
     return fail('unavailable', 'child_unreachable', `"${server}" can't be reached (${why}).`, { sent: false })
   }
   const chain = causesOf(error)
-  const reason = chain.map((each) => ('code' in each ? String(each.code) : '')).find((code) => UNREACHED.has(code))
+  const reason = unreachedBy(chain)
   if (reason !== undefined) {
     return fail('unavailable', 'child_unreachable', `"${server}" can't be reached (${reason}).`, { sent: false })
   }
@@ -112,6 +113,11 @@ export function withoutSecrets(error: AppError, redact: (text: string) => string
       : undefined
   // Redact before joining lines: a secret of several lines would not be recognized afterwards.
   return new AppError(kind, code, quotedLine(redact(error.message)), { details, cause: original })
+}
+
+/** The code of the error if no connection was made. */
+export function unreachedBy(chain: Error[]): string | undefined {
+  return chain.map((each) => ('code' in each ? String(each.code) : '')).find((code) => UNREACHED.has(code))
 }
 
 /** The SDK wraps failures of initialization, and `fetch` those of requests: the innermost error says what happened. */
