@@ -47,7 +47,7 @@ const INSIDE: Record<string, string[][]> = {
       'server/app/open-checkpoints.ts',
       'server/app/provider-keys.ts'
     ],
-    ['server/app/engine', 'server/app/data-paths.ts', 'server/app/shared-keys.ts', 'server/app/collector-rounds.ts']
+    ['server/app/engine', 'server/app/data-paths.ts', 'server/app/shared-keys.ts']
   ],
   'server/http': [['server/http/create-http-server.ts'], ['server/http/routes'], ['server/http/*']],
   'server/gateway': [
