@@ -40,6 +40,15 @@ describe('what goes out with the page', () => {
     expect(policy).not.toMatch(/unsafe|\*|https?:/)
   })
 
+  // Checked: without the comparison of `sec-fetch-site`, the answer is 200.
+  it('is all that a page of another site can ask for, by an image, a script or a link', async () => {
+    for (const site of ['cross-site', 'same-site']) {
+      const get = (url: string) => server.inject({ url, headers: { host: 'localhost:3000', 'sec-fetch-site': site } })
+      expect((await get('/cookies')).body).toContain('from another site')
+      expect((await get('/')).statusCode).toBe(200)
+    }
+  })
+
   // Checked: with `SameSite=Lax`, the cookie differs.
   it('sets a cookie that no script can read and no other site sends, renewed for a year at each visit', async () => {
     const { cookies } = await server.inject({ method: 'POST', url: '/api/owner', headers: { host: 'localhost:3000' } })

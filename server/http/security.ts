@@ -7,6 +7,7 @@ import {
   ACCESS_COOKIE,
   accessCookieName,
   isAllowedOrigin,
+  isForAnotherSite,
   isSecure,
   mayUse,
   OWNER_COOKIE,
@@ -70,7 +71,9 @@ export async function registerSecurity(server: FastifyInstance, options: Securit
     const isForeign = isAllowedOrigin(request, options.allowedOrigins)
     if (isForeign) allowOrigin(request, reply)
     if (isForeign && request.method === 'OPTIONS') return reply.code(204).send()
-    if (!mayUse(request, options.allowedOrigins))
+    // Another site may lead to the page itself.
+    const isLink = isForAnotherSite(request) && isOpen(request)
+    if (!isLink && !mayUse(request, options.allowedOrigins))
       throw new AppError('forbidden', 'foreign_origin', 'This request comes from another site.')
     // Health checks and static files cost little. If they counted, a stranger could use up the limits of others.
     if (isOpen(request)) return setOwner(request, undefined)

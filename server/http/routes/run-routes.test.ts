@@ -42,6 +42,7 @@ it('lists the programs of clients without an owner, and those of the owner who a
   expect(JSON.stringify(runs)).not.toMatch(/holder|home|owner/)
 })
 
+// Checked: if the owner is not compared, the answer is 204.
 it('ends only those programs', async () => {
   const { ask, listed, statusOf } = await open()
   expect((await ask('POST', '/api/runs/of-ben/cancel', 'ann')).statusCode).toBe(404)

@@ -24,6 +24,17 @@ describe('where a request comes from', () => {
     expect(mayUse({ headers: { host: 'chat.example', origin: 'ftp://chat.example' } })).toBe(false)
   })
 
+  // Checked: without the comparison, an image of any site starts a server whose name it guesses.
+  it.each([
+    [undefined, true],
+    ['none', true],
+    ['same-origin', true],
+    ['same-site', false],
+    ['cross-site', false]
+  ])('is another site if the browser says so, also without an Origin: %s', (site, own) => {
+    expect(mayUse({ headers: { host: 'localhost:3000', 'sec-fetch-site': site } })).toBe(own)
+  })
+
   it.each(['localhost', 'localhost:3000', '127.0.0.1:80', '127.8.8.8', '[::1]:3000', 'app.localhost:3000'])(
     '%s is this machine',
     (host) => expect(isLoopbackHost(host)).toBe(true)

@@ -12,10 +12,16 @@ export const ACCESS_COOKIE = 'mcpo_access'
  * connect here with its cookies, so those of an allowed site are removed: it shows a session's token. No Origin is no browser.
  */
 export function mayUse(request: Pick<IncomingMessage, 'headers'>, allowed: readonly string[] = []): boolean {
-  if (isOwnOrigin(request)) return true
+  if (isOwnOrigin(request)) return !isForAnotherSite(request)
   if (!isAllowedOrigin(request, allowed)) return false
   delete request.headers.cookie
   return true
+}
+
+/** Whether a page of another site has made the browser ask, in a way that names no Origin, such as an image. */
+export function isForAnotherSite({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  const site = headers['sec-fetch-site']
+  return headers.origin === undefined && (site === 'cross-site' || site === 'same-site')
 }
 
 export function isAllowedOrigin(
