@@ -29,3 +29,13 @@ it('can be looked at by as many pages as one address has', async () => {
   expect(answers.filter(({ body }) => body.includes('Too many requests'))).toHaveLength(100)
   await server.close()
 })
+
+it('takes no edited arguments, which it would not run', async () => {
+  const server = Fastify()
+  const answers: unknown[] = []
+  registerApprovalRoutes(server, { open: async () => [], answer: async (...answer) => void answers.push(answer) })
+  const payload = { approved: true, hash: 'h', args: { q: 'other' } }
+  expect((await server.inject({ method: 'POST', url: '/api/approvals/x', payload })).statusCode).not.toBe(204)
+  expect(answers).toEqual([])
+  await server.close()
+})

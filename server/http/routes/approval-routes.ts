@@ -17,10 +17,10 @@ export function registerApprovalRoutes(server: FastifyInstance, inbox: Inbox): v
   })
 
   server.post<{ Params: { id: string }; Body: Body }>('/api/approvals/:id', async (request, reply) => {
-    const { approved, hash, reason } = request.body ?? {}
+    const { approved, hash, reason, ...unknown } = request.body ?? {}
     const isText = reason === undefined || (typeof reason === 'string' && reason.length <= MAX_REASON)
-    if (typeof approved !== 'boolean' || typeof hash !== 'string' || !isText) {
-      const message = `Send {approved: true or false, hash: that of the card, reason?: at most ${MAX_REASON} characters}.`
+    if (typeof approved !== 'boolean' || typeof hash !== 'string' || !isText || Object.keys(unknown).length > 0) {
+      const message = `Send {approved: true or false, hash: that of the card, reason?: at most ${MAX_REASON} characters}, and nothing else.`
       throw new AppError('invalid', 'invalid_payload', message)
     }
     await inbox.answer(request.params.id, hash, { approved, ...(reason ? { reason } : {}) })
