@@ -31,7 +31,7 @@ interface ExportRoute {
 interface Format {
   type: string
   ending: string
-  write(summary: SessionSummary, conversation: Transcript, images: SharedImages): string
+  write(summary: SessionSummary, conversation: Transcript, images: SharedImages): string | Promise<string>
   hasImages?: true
 }
 
@@ -103,6 +103,6 @@ export function registerExport(
     return reply
       .header('content-type', `${format.type}; charset=utf-8`)
       .header('content-disposition', asTitled(summary.title, format.ending))
-      .send(format.write(summary, conversation, images))
+      .send(await format.write(summary, conversation, images))
   })
 }

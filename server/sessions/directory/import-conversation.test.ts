@@ -175,8 +175,8 @@ describe('a file', () => {
 })
 
 // Checked: without escaping `<`, the script is in the file.
-it('a shared HTML file runs nothing, loads nothing and says all', () => {
-  const html = transcriptHtml(`Title ${HOSTILE}`, conversation())
+it('a shared HTML file runs nothing, loads nothing and says all', async () => {
+  const html = await transcriptHtml(`Title ${HOSTILE}`, conversation())
   expect(html).not.toMatch(/<script|<img|<link|<iframe|<a\b|javascript:|\son\w+=["']|url\(/i)
   expect(html).not.toMatch(/(?:href|src|action|srcset|background)=["']/i)
   expect(html).toContain("default-src 'none'; style-src 'sha256-")
@@ -186,6 +186,6 @@ it('a shared HTML file runs nothing, loads nothing and says all', () => {
   expect(html).toContain('answer')
   const later = conversation()
   later.entries.push({ kind: 'hologram', seq: 99, at: 99 } as never)
-  expect(transcriptHtml('x', later)).not.toContain('hologram')
+  expect(await transcriptHtml('x', later)).not.toContain('hologram')
   expect(modelHistory([], later)).toEqual([])
 })

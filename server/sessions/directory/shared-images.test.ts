@@ -36,7 +36,7 @@ it('a shared file contains the images of messages and results, and nothing else 
   ] as const)
     applyEvent(transcript, { type, data, seq: transcript.seq + 1, at: 1 } as SessionEvent)
   const images = await sharedImages(transcript, (id) => readFile(contents, 's', id))
-  const shared = transcriptHtml('Title', transcript, images)
+  const shared = await transcriptHtml('Title', transcript, images)
   expect(shared.match(/<img src="data:image\/png;base64,/g)).toHaveLength(2)
   expect(shared).not.toMatch(/<script|data:text/)
   expect(shared).toContain('lie.png')

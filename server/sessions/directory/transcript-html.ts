@@ -3,6 +3,7 @@
  * nothing in the file runs or loads, links are text, and its own policy forbids the rest.
  */
 import { createHash } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
 import type { Attachment } from '../../../contract/attachments.ts'
 import { effectText } from '../../../contract/effects/effect-entries.ts'
 import { isFileBlock } from '../../../contract/stored-files.ts'
@@ -37,22 +38,31 @@ code{background:#f5f5f4;border-radius:.3rem;padding:.1em .3em;font:.875em ui-mon
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64')
 const POLICY = `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; img-src data:; base-uri 'none'; form-action 'none'`
 
-const MAX_MARKDOWN_CHARS = 2_000_000
+/**
+ * Parsing stops everything else in this process, for up to 5 ms per 1,000 hostile characters. Longer messages, and what exceeds the sum,
+ * stay as they were written.
+ */
+const MAX_MESSAGE_CHARS = 40_000
+const MAX_MARKDOWN_CHARS = 400_000
 
 interface Shared {
   images: SharedImages
-  /** The words of the model. */
-  words(markdown: string): string
+  /** Messages of the model whose Markdown is laid out. */
+  laidOut: ReadonlyMap<TranscriptEntry, string>
 }
 
 /** Images of the conversation as `data:` addresses, by the ids of their content. */
 export type SharedImages = ReadonlyMap<string, string>
 
-export function transcriptHtml(title: string, transcript: Transcript, images: SharedImages = new Map()): string {
+export async function transcriptHtml(
+  title: string,
+  transcript: Transcript,
+  images: SharedImages = new Map()
+): Promise<string> {
   const name = escapedHtml(title.replace(/\s+/g, ' '), 'prose')
-  const words = markdownWithin(MAX_MARKDOWN_CHARS)
+  const laidOut = await layOut(transcript.entries)
   const entries = transcript.entries
-    .map((entry) => crossedOut(entry, entryHtml(entry, transcript, { images, words })))
+    .map((entry) => crossedOut(entry, entryHtml(entry, transcript, { images, laidOut })))
     .filter((html) => html !== '')
   return `<!doctype html>
 <html lang="en">
@@ -77,7 +87,7 @@ ${entries.join('\n')}
 }
 
 /** Kinds of entries that later versions add are left out. */
-function entryHtml(entry: TranscriptEntry, { calls }: Transcript, { images, words }: Shared): string {
+function entryHtml(entry: TranscriptEntry, { calls }: Transcript, { images, laidOut }: Shared): string {
   switch (entry.kind) {
     case 'user':
       return message('user', 'You', plainHtml(entry.text), filesHtml(entry.attachments ?? [], images))
@@ -86,7 +96,7 @@ function entryHtml(entry: TranscriptEntry, { calls }: Transcript, { images, word
       return message(
         'agent',
         `Model${entry.superseded ? ' (earlier answer)' : ''}${entry.partial ? ' (cut off)' : ''}`,
-        words(entry.text)
+        laidOut.get(entry) ?? plainHtml(entry.text)
       )
     case 'call':
       return callHtml(calls[entry.callId], images)
@@ -114,13 +124,17 @@ function plainHtml(text: string): string {
   return text === '' ? '' : `<div class="text">${escapedHtml(text, 'prose')}</div>`
 }
 
-/** Parsing takes time in which the server does nothing else, so what exceeds this in one file stays as it was written. */
-function markdownWithin(limit: number): (text: string) => string {
-  let left = limit
-  return (text) => {
-    left -= text.length
-    return left < 0 ? plainHtml(text) : `<div class="markdown">${messageHtml(text)}</div>`
+/** Lets other work of this process go on between two messages. */
+async function layOut(entries: readonly TranscriptEntry[]): Promise<Map<TranscriptEntry, string>> {
+  const laidOut = new Map<TranscriptEntry, string>()
+  let left = MAX_MARKDOWN_CHARS
+  for (const entry of entries) {
+    if (entry.kind !== 'agent' || entry.text.length > Math.min(left, MAX_MESSAGE_CHARS)) continue
+    left -= entry.text.length
+    laidOut.set(entry, `<div class="markdown">${messageHtml(entry.text)}</div>`)
+    await setImmediate()
   }
+  return laidOut
 }
 
 function message(kind: string, who: string, words: string, files = ''): string {
