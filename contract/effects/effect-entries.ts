@@ -35,9 +35,10 @@ export function effectText(entry: EffectEntry): string {
   const { decision, applied } = entry
   if (!decision) return `${files} changed in the fork wait for your review.`
   if (decision.by === 'cancel' || decision.accept === 'none') return `The changes of ${files} were discarded.`
-  const accepted = applied?.changes?.total ?? total
+  const accepted = Math.max(0, total - (applied?.rejectedTotal ?? 0))
   const undone = entry.undone ? ' Then you undid these changes.' : ''
-  return `You reviewed ${files} and accepted ${accepted === total ? 'all' : accepted}.${undone}`
+  if (!applied) return `You reviewed ${files}.`
+  return `You reviewed ${files} and accepted ${accepted === total ? 'all' : accepted || 'none'}.${undone}`
 }
 
 type ReviewEntry = Extract<EffectEntry, { kind: 'review' }>

@@ -49,6 +49,38 @@ it.each([
   expect(await seriousFaults(me.page)).toEqual([])
 })
 
+it('does not count a file as accepted whose version in the workspace is kept', async () => {
+  const { me, session } = await now().arrive(reviewing)
+  now().fake.files.set('both.md', Buffer.from('mine\n'))
+  await me.button(/^Review 3 files/).click()
+  const dialog = me.page.getByRole('dialog', { name: 'Review the changes' })
+  const row = dialog.getByRole('option', { name: /both\.md/ })
+  await row.getByText('conflict', { exact: true }).waitFor()
+  await row.click()
+  const keep = dialog.getByRole('radio', { name: /Keep the version of the workspace/ })
+  await keep.check()
+  await dialog.getByRole('button', { name: 'Accept 2 of 3 files' }).waitFor()
+  await row.getByText('settled').waitFor()
+  await expect.poll(() => row.getAttribute('aria-selected')).toBe('false')
+  const box = dialog.getByRole('checkbox', { name: 'Accept this file' })
+  expect(await box.isChecked()).toBe(false)
+  expect(await seriousFaults(me.page)).toEqual([])
+  await box.check()
+  await dialog.getByText('Choose a version for 1 file with a conflict first.').waitFor()
+  expect(await keep.isChecked()).toBe(false)
+  await dialog.getByRole('radio', { name: /Use the version of the fork/ }).check()
+  await row.getByText('settled').waitFor()
+  await expect.poll(() => row.getAttribute('aria-selected')).toBe('true')
+  await keep.check()
+  await dialog
+    .getByRole('button', { name: 'Accept 2 of 3 files' })
+    .and(me.page.locator('[aria-disabled=false]'))
+    .click()
+  await expect.poll(() => session.effects.decisions).toMatchObject([{ choices: { 'both.md': 'workspace' } }])
+  await me.page.getByText('You reviewed 3 files and accepted 2.').waitFor()
+  await me.page.getByText('Not accepted: both.md').waitFor()
+})
+
 // Seen before: only the pane of the file said it.
 it('says in the list which files can be run', async () => {
   const { me } = await now().arrive(reviewing)

@@ -102,7 +102,10 @@ export class FakeEffects {
     const data = { ...input, by: 'human' } as EventData<'review:resolved'>
     const { review } = session.transcript
     session.append('review:resolved', data)
-    const rejected = review?.changes.files.map(({ path }) => path).filter((path) => !isChosen(data.accept)(path)) ?? []
+    const rejected =
+      review?.changes.files
+        .map(({ path }) => path)
+        .filter((path) => !isChosen(data.accept)(path) || data.choices?.[path] === 'workspace') ?? []
     session.append('review:applied', {
       reviewId: data.reviewId,
       ...(review &&

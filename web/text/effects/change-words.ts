@@ -22,6 +22,12 @@ export function kindWords(file: ChangedFile): string {
   return kind === 'created' && file.conflict?.now ? 'new in the fork' : KIND_WORDS[kind]
 }
 
+/** Says that both sides changed a file, and whether someone has chosen a version. */
+export function conflictWords({ conflict }: ChangedFile, choice: 'fork' | 'workspace' | undefined): string {
+  if (!conflict) return ''
+  return choice ? 'settled' : 'conflict'
+}
+
 /** "2 new, 5 changed, 1 deleted" */
 export function changesWords(files: readonly ChangedFile[]): string {
   const counts = new Map<ChangeKind, number>()
