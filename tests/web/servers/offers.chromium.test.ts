@@ -40,3 +40,36 @@ it('puts a prompt with its pictures into the message, with hidden characters nam
   await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('composer')
   expect(now().offences).toEqual([])
 })
+
+it('puts a prompt into the message only for the arguments that it was shown for', async () => {
+  const { fake } = now()
+  fake.servers = [SERVER]
+  fake.replies.set('/api/servers/notes', SERVER)
+  const prompt = { name: 'trip', description: null, arguments: [{ name: 'city', description: null, isRequired: true }] }
+  fake.replies.set('/api/servers/notes/offers', { resources: [], prompts: [prompt], problems: [] })
+  const answer = (city: string) =>
+    fake.replies.set('/api/servers/notes/prompt', {
+      messages: [{ role: 'user', content: text(`A trip to ${city}.`) }]
+    })
+  const { me } = await now().arrive()
+  await me.page.goto(`${fake.url}/#/servers/notes`)
+  await me.button('List resources and prompts').click()
+  await me.button('Open trip').click()
+  const dialog = me.page.getByRole('dialog', { name: 'Prompt trip' })
+  const put = dialog.getByRole('button', { name: 'Put it into the message' })
+  const show = async (city: string) => {
+    answer(city)
+    await dialog.getByLabel('city').fill(city)
+    await dialog.getByRole('button', { name: 'Show its messages' }).click()
+    await dialog.getByText(`A trip to ${city}.`).waitFor()
+  }
+  await show('Rome')
+  expect(await put.isEnabled()).toBe(true)
+  await dialog.getByLabel('city').fill('Oslo')
+  await expect.poll(() => put.isDisabled()).toBe(true)
+  await dialog.getByText('You have changed the arguments since this was shown.').waitFor()
+  expect(await seriousFaults(me.page)).toEqual([])
+  await show('Oslo')
+  await put.click()
+  await expect.poll(() => me.composer.inputValue()).toBe('A trip to Oslo.')
+})
