@@ -55,15 +55,14 @@ it('shows progress, a question that names its server, and the log; answers by ke
   await page.reload()
   await expect.poll(() => card.getByLabel('Your name').inputValue()).toBe('A')
   await card.getByRole('button', { name: 'Send answer' }).and(page.locator('[aria-disabled=false]')).waitFor()
-  await card.getByLabel('Your name').press('Enter')
+  await card.getByRole('button', { name: 'Send answer' }).press('Enter')
   await card.getByText('It needs at least 2 characters.').waitFor()
   expect(session.answers).toEqual([])
   await card.getByLabel('Your name').fill('Ada')
   await card.getByLabel('Size').selectOption('l')
   await card.getByLabel('How many').fill('3')
   // A click anywhere disarms the buttons for a moment.
-  await card.getByRole('button', { name: 'Send answer' }).and(page.locator('[aria-disabled=false]')).waitFor()
-  await card.getByLabel('Your name').press('Enter')
+  await card.getByRole('button', { name: 'Send answer' }).and(page.locator('[aria-disabled=false]')).press('Enter')
   await expect
     .poll(() => session.answers)
     .toEqual([{ callId: 'a', id: 'q1', action: 'accept', values: { name: 'Ada', size: 'l', fresh: false, count: 3 } }])
@@ -74,6 +73,22 @@ it('shows progress, a question that names its server, and the log; answers by ke
   await page.getByText('Log of the server, 1 message').click()
   await page.getByText('The stove is cold.').waitFor()
   expect(now().offences).toEqual([])
+})
+
+it('sends an answer by its button only, not by Enter in a field', async () => {
+  const { me, session } = await now().arrive(running)
+  session.append('tool:question', FORM)
+  const card = me.page.getByRole('region', { name: 'The MCP server shop asks you' })
+  await card.getByLabel('Your name').fill('Ada')
+  await card.getByLabel('Size').selectOption('l')
+  const send = card.getByRole('button', { name: 'Send answer' }).and(me.page.locator('[aria-disabled=false]'))
+  for (const label of ['Your name', 'Only fresh ones', 'How many']) {
+    await send.waitFor()
+    await card.getByLabel(label).press('Enter')
+  }
+  await card.getByLabel('Your name').fill('Ada L.', { timeout: 5000 })
+  await send.click()
+  await expect.poll(() => session.answers).toMatchObject([{ action: 'accept', values: { name: 'Ada L.' } }])
 })
 
 it('counts a question as waiting, leads to it by bar and key, and from another session', async () => {
