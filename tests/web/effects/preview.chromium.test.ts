@@ -61,6 +61,12 @@ it('shows a running call with its output, then what it did, and keeps exactly th
   expect(now().offences).toEqual([])
 })
 
+it('does not call a preview that has run a call that needs approval', async () => {
+  const { me, session } = await now().arrive(running)
+  previewed(session)
+  await me.page.getByText('1 preview needs your decision', { exact: true }).waitFor()
+})
+
 it('keeps the output of a call that changed no file', async () => {
   const { me, session } = await now().arrive(running)
   previewed(session, [])

@@ -86,9 +86,35 @@ it('sends an answer by its button only, not by Enter in a field', async () => {
     await send.waitFor()
     await card.getByLabel(label).press('Enter')
   }
-  await card.getByLabel('Your name').fill('Ada L.', { timeout: 5000 })
+  await card.getByLabel('Your name').fill('Ada L.')
   await send.click()
   await expect.poll(() => session.answers).toMatchObject([{ action: 'accept', values: { name: 'Ada L.' } }])
+})
+
+it('says that a call and a question wait, and leads to each in turn by bar and key', async () => {
+  const { me, session } = await now().arrive((opened) => {
+    opened.append('user:message', { turnId: 't', text: 'order' })
+    opened.ask('t', [
+      { callId: 'a', server: 'shop', name: 'order', args: {} },
+      { callId: 'b', server: 'shop', name: 'pay', args: {} }
+    ])
+    opened.append('tool:approval_resolved', { callId: 'a', approved: true, by: 'human' })
+    opened.append('tool:started', { callId: 'a' })
+  })
+  const { page } = me
+  session.append('tool:question', FORM)
+  await page.getByText('1 tool call and 1 question wait for you', { exact: true }).waitFor()
+  const focused = () => page.evaluate('document.activeElement.dataset.question ?? document.activeElement.dataset.call')
+  await me.composer.focus()
+  for (const each of ['b', 'q1', 'b']) {
+    await page.keyboard.press('Alt+KeyP')
+    await expect.poll(focused).toBe(each)
+  }
+  for (const each of ['q1', 'b']) {
+    await page.getByRole('button', { name: 'Show', exact: true }).click()
+    await expect.poll(focused).toBe(each)
+  }
+  expect(now().offences).toEqual([])
 })
 
 it('counts a question as waiting, leads to it by bar and key, and from another session', async () => {

@@ -1,4 +1,5 @@
 import { type Ref, watch } from 'vue'
+import type { WaitingQuestion } from '../../../contract/rest.ts'
 import { useSession } from '../../stores/session.ts'
 import { typing } from '../page-typing.ts'
 import type { useVirtualRows } from './use-virtual-rows.ts'
@@ -20,24 +21,27 @@ export function useWaitingCards(
     await rows.toRow(rowOf(callId) ?? '')
     scroller.value?.querySelector<HTMLElement>(selectorOf(callId))?.focus()
   }
-  /** The person went to the card on purpose, so their next key is meant for it. */
-  function reviewNow(): void {
-    typing.clear()
-    void review()
-  }
-  async function toQuestion(): Promise<void> {
-    const [question] = session.questions
-    const row = rowOf(question?.callId)
-    if (!question || row === undefined) return
+  async function toQuestion(question: WaitingQuestion): Promise<void> {
+    const row = rowOf(question.callId)
+    if (row === undefined) return
     // The card's code is loaded with the first question.
     await Promise.all([rows.toRow(row), loadQuestionCard()])
     await new Promise(requestAnimationFrame)
     const card = `[data-row="${row}"] [data-question="${CSS.escape(question.id)}"]`
     scroller.value?.querySelector<HTMLElement>(card)?.focus()
   }
-  function answerNow(): void {
+  let last = ''
+  /** Leads to the first waiting card, then to each question in turn. The person goes there on purpose, so their next key is meant for it. */
+  function showNext(): void {
+    const stops = [
+      ...(first() === undefined ? [] : [{ key: `call ${first()}`, go: review }]),
+      ...session.questions.map((each) => ({ key: `question ${each.callId} ${each.id}`, go: () => toQuestion(each) }))
+    ]
+    const next = stops[(stops.findIndex(({ key }) => key === last) + 1) % stops.length]
+    if (!next) return
+    last = next.key
     typing.clear()
-    void toQuestion()
+    void next.go()
   }
   function isInSight(callId: string): boolean {
     const card = scroller.value?.querySelector(selectorOf(callId))?.getBoundingClientRect()
@@ -77,5 +81,5 @@ export function useWaitingCards(
     },
     { immediate: true, flush: 'post' }
   )
-  return { reviewNow, answerNow }
+  return { showNext }
 }
