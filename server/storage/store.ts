@@ -9,7 +9,7 @@ export interface Store {
   events: EventLog
   keyValues: KeyValueStore
   heads: FileHeads
-  /** Finds settings of the store with which it could lose what it has acknowledged. */
+  /** Reports settings of the store that could make it lose writes which it has confirmed. */
   findRisks?(): Promise<string[]>
   close(): Promise<void>
 }

@@ -18,7 +18,7 @@ afterEach(async () => {
 const meta = ({ _meta }: Record<string, unknown>) => _meta as Record<string, Record<string, unknown>>
 const data = (result: Record<string, unknown>) => result.structuredContent as Record<string, unknown>
 
-/** One store, over which gateways come and go; each sees the definition that is in the file at its start. */
+/** Starts gateways one after another on the same store. Each sees the definition that is in the file when it starts. */
 function world(approval?: Record<string, string>) {
   const dir = temporaryFolder()
   folders.push(dir)

@@ -150,8 +150,8 @@ class PipeTransport implements Transport {
 }
 
 /**
- * The processes whose command line has this word in it, without the gateway that was given it in a file, and without the shells that
- * start a child in its namespaces, which end with it.
+ * The ids of processes with this word in their command line. Leaves out the gateway, which knows the word from a file, and the shells
+ * that start a child in its namespaces, because they end together with the child.
  */
 export function processesWith(word: string): number[] {
   return readdirSync('/proc').flatMap((name) => {

@@ -29,7 +29,7 @@ describe('the access token of the instance', () => {
       expect.objectContaining({ code: 'too_fast', details: expect.objectContaining({ reason: 'wrong_tokens' }) })
     )
     expect(codeOf(() => access.check(shown('wrong', 'b')))).toBe('unauthorized')
-    // Those who have it are not shut out by those who guess.
+    // People with the right token get in while others guess.
     expect(codeOf(() => access.check(shown(RIGHT, 'a')))).toBe('in')
     expect(codeOf(() => access.checkLogin(RIGHT, 'a'))).toBe('in')
   })
