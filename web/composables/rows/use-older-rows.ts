@@ -6,6 +6,7 @@ import type { useVirtualRows } from './use-virtual-rows.ts'
 
 const OLDER_FROM_PX = 400
 const MARKED_MS = 2500
+const CARD_FRAMES = 30
 
 /** Loads older entries when the person scrolls up, or opens a message from the search or a call from a list. */
 export function useOlderRows(scroller: Readonly<Ref<HTMLElement | null>>, rows: ReturnType<typeof useVirtualRows>) {
@@ -40,13 +41,15 @@ export function useOlderRows(scroller: Readonly<Ref<HTMLElement | null>>, rows: 
     if (!row) return
     // The person went there on purpose, so their next key is meant for it.
     typing.clear()
-    if (callId === undefined) row.tabIndex = -1
-    const focused =
-      callId === undefined
-        ? row
-        : row.querySelector<HTMLElement>(`[data-call="${CSS.escape(callId)}"], [data-question]`)
-    focused?.focus({ preventScroll: true })
     row.animate([{ backgroundColor: 'var(--accent-soft)' }, { backgroundColor: 'transparent' }], MARKED_MS)
+    if (callId === undefined) {
+      row.tabIndex = -1
+      row.focus({ preventScroll: true })
+      return
+    }
+    const card = `[data-row="${seq}"] :is([data-call="${CSS.escape(callId)}"], [data-question])`
+    const found = await whenDrawn(() => scroller.value?.querySelector<HTMLElement>(card))
+    found?.focus({ preventScroll: true })
   }
   function rowOf(callId = ''): number | undefined {
     const shown = session.transcript.calls[callId]?.program?.callId ?? callId
@@ -62,4 +65,14 @@ export function useOlderRows(scroller: Readonly<Ref<HTMLElement | null>>, rows: 
     { immediate: true, flush: 'post' }
   )
   return { showOlder, onScroll }
+}
+
+/** The code of a card is loaded when it is first needed, so it may be drawn after its row. */
+async function whenDrawn<T>(find: () => T | null | undefined): Promise<T | undefined> {
+  for (let frame = 0; frame < CARD_FRAMES; frame++) {
+    const found = find()
+    if (found) return found
+    await new Promise(requestAnimationFrame)
+  }
+  return undefined
 }
