@@ -82,7 +82,8 @@ export class CodeRuns {
     const { owner } = asker
     const program = newProgram({ code, timeoutMs })
     await this.#quota.checkStart(owner, this.#times.keepMs)
-    const now = Date.now()
+    // The same moment everywhere: a task's lifetime is the time between this and its end.
+    const now = program.startedAt
     const runId = randomUUID()
     const log = await RunLog.create(this.#quota.limited(runId, owner), runId, program)
     const expiresAt = now + this.#times.expireMs
