@@ -3,7 +3,7 @@
 # Safe to repeat; what already runs is used as it is.
 #
 #   setup.sh           a container engine and the sandbox image
-#   setup.sh --tests   also what the tests need: redis-server, chromium, gVisor's runsc
+#   setup.sh --tests   also what the tests need: redis-server, chromium, gVisor's runsc; with TEST_S3=ceph, an S3 service
 #   setup.sh --stop    stops the engine that an earlier run started, and nothing else
 set -euo pipefail
 
@@ -218,6 +218,17 @@ ensure_runsc() {
   has_systrap || say "gVisor's runsc can't be had here: the tests that need it will fail"
 }
 
+ensure_ceph() {
+  local program
+  for program in ceph ceph-mon ceph-osd radosgw; do
+    if command -v "$program" >/dev/null; then continue; fi
+    may_install Ceph 'install ceph-common, ceph-mon, ceph-osd and radosgw, or set TEST_S3_ENDPOINT to a service of yours.'
+    say "installing Ceph (an S3 service for the tests; 100 MB to fetch), a minute or two"
+    install_packages ceph-common ceph-mon ceph-osd radosgw || die 'Ceph could not be installed: run the tests without TEST_S3=ceph.'
+    return
+  done
+}
+
 # ----------------------------------------------------------------------------------------------------------------------
 
 case ${1:-} in
@@ -238,6 +249,7 @@ if [ "${1:-}" = --tests ]; then
   ensure_program redis-server 'for the tests' redis-server
   ensure_program chromium 'for the tests' chromium chromium-browser google-chrome
   ensure_runsc
+  if [ "${TEST_S3:-}" = ceph ]; then ensure_ceph; fi
 fi
 ensure_image
 say "ready"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# with-services.sh COMMAND…: runs a command with everything that the tests need: an engine, the sandbox image, a fresh bundle, and
-# its own Redis (unless TEST_REDIS_URL is set). Stops what it started, and exits with the command's status.
+# with-services.sh COMMAND…: runs a command with everything that the tests need: an engine, the sandbox image, a fresh bundle, its own
+# Redis (unless TEST_REDIS_URL is set), and an S3 service (unless TEST_S3_ENDPOINT is set) if Ceph is installed. TEST_S3=ceph installs
+# Ceph, TEST_S3=memory does without. Stops what it started, and exits with the command's status.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -9,15 +10,17 @@ engine_state=${XDG_STATE_HOME:-~/.local/state}/mcp-orchestrator/engine
 engine_before=$(cat "$engine_state" 2>/dev/null || true)
 dir=$(mktemp -d)
 redis_pid=
+ceph_pid=
 command_pid=
 
 # shellcheck disable=SC2317 # called by the trap
 cleanup() {
   trap - EXIT INT TERM
-  if [ -n "$redis_pid" ]; then
-    kill "$redis_pid" 2>/dev/null || true
-    wait "$redis_pid" 2>/dev/null || true
-  fi
+  local pid
+  for pid in $redis_pid $ceph_pid; do
+    kill "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+  done
   rm -rf "$dir"
   if [ "$(cat "$engine_state" 2>/dev/null || true)" != "$engine_before" ]; then "$root/scripts/setup.sh" --stop || true; fi
 }
@@ -65,12 +68,39 @@ start_redis() {
   exit 1
 }
 
+has_ceph() {
+  local program
+  for program in ceph ceph-mon ceph-osd radosgw; do command -v "$program" >/dev/null || return 1; done
+}
+
+start_ceph() {
+  mkdir "$dir/ceph"
+  "$node" "$root/scripts/ceph-service.ts" "$dir/ceph" >"$dir/s3-settings" &
+  ceph_pid=$!
+  until [ -s "$dir/s3-settings" ]; do
+    if ! kill -0 "$ceph_pid" 2>/dev/null; then
+      echo 'with-services: Ceph did not start. With TEST_S3=memory, the tests do without it.' >&2
+      exit 1
+    fi
+    sleep 0.1
+  done
+  set -a
+  # shellcheck source=/dev/null
+  . "$dir/s3-settings"
+  set +a
+}
+
 # The tests run the bundle, so an old one would let them pass without testing the current code.
 "$node" "$root/scripts/build.ts"
 "$root/scripts/setup.sh" --tests
 if [ -z "${TEST_REDIS_URL:-}" ]; then start_redis; fi
-if [ -z "${TEST_S3_ENDPOINT:-}" ]; then
-  echo 'Tests of the object store use a service in memory. For a real one, set TEST_S3_ENDPOINT, TEST_S3_BUCKET, TEST_S3_ACCESS_KEY_ID and TEST_S3_SECRET_ACCESS_KEY.' >&2
+if [ -n "${TEST_S3_ENDPOINT:-}" ]; then
+  echo "Tests of the object store also run on $TEST_S3_ENDPOINT." >&2
+elif [ "${TEST_S3:-}" != memory ] && has_ceph; then
+  start_ceph
+  echo "Tests of the object store also run on a real service ($(radosgw --version | cut -d' ' -f1-3))." >&2
+else
+  echo 'Skipped: tests of the object store on a real S3 service (TEST_S3=ceph installs and starts one; CONTRIBUTING.md has more).' >&2
 fi
 
 status=0

@@ -7,7 +7,7 @@ const { TEST_S3_ACCESS_KEY_ID: accessKeyId, TEST_S3_SECRET_ACCESS_KEY: secretAcc
 
 export const TEST_CREDENTIALS = { accessKeyId: accessKeyId ?? 'test', secretAccessKey: secretAccessKey ?? 'test' }
 
-/** `npm test` says so once if there is none. */
+/** `npm test` starts one or says once that there is none. */
 export const hasRealService = Boolean(endpoint && accessKeyId && secretAccessKey)
 
 export function openTestObjects(options: { endpoint?: string; limits?: RequestLimits }): S3ObjectStore {
