@@ -24,13 +24,17 @@ cleanup() {
   rm -rf "$dir"
   if [ "$(cat "$engine_state" 2>/dev/null || true)" != "$engine_before" ]; then "$root/scripts/setup.sh" --stop || true; fi
 }
-# Ends the command first, so that it can clean up while its services are still there. TERM in any case: a command in the
-# background of a script is started with INT ignored.
+# Ends the command first, so that it can clean up while its services are still there. The signal goes to the whole group, because
+# npm and the shells below it do not pass it on. TERM in any case: a command in the background of a script is started with INT ignored.
 # shellcheck disable=SC2317 # called by the trap
 stop() {
   if [ -n "$command_pid" ]; then
-    kill "$command_pid" 2>/dev/null || true
+    kill -- "-$command_pid" 2>/dev/null || true
     wait "$command_pid" 2>/dev/null || true
+    for _ in $(seq 300); do
+      kill -0 -- "-$command_pid" 2>/dev/null || break
+      sleep 0.1
+    done
   fi
   exit "$1"
 }
@@ -104,7 +108,7 @@ else
 fi
 
 status=0
-"$@" <&0 &
+setsid "$@" <&0 &
 command_pid=$!
 wait "$command_pid" || status=$?
 exit "$status"
