@@ -2,8 +2,8 @@
  * The registry of MCP servers: the entries of `mcp.json`. Owns reading and comparing them; starts nothing and knows no secrets.
  * Invariant: an entry that can't be read is reported with its line and does not hide the others.
  */
-import { AppError, hasCode, messageOf } from '../lib/errors.ts'
-import { readSmallFile } from '../lib/files/read-small-file.ts'
+import { AppError, hasCode } from '../lib/errors.ts'
+import { readSmallFile, whyUnreadable } from '../lib/files/read-small-file.ts'
 import { isRecord } from '../lib/is-record.ts'
 import { EntryProblem } from './entry-values.ts'
 import { JsonSyntaxError, type LocatedJson, parseJsonWithLines } from './json-with-lines.ts'
@@ -32,10 +32,10 @@ export async function loadRegistry(file: string, options: { optional: boolean })
   try {
     text = readSmallFile(file, MAX_REGISTRY_BYTES, { anyKind: true })
   } catch (error) {
-    const missing = hasCode(error, 'ENOENT')
-    if (missing && options.optional) return { servers: new Map(), problems: [] }
-    const reason = missing ? 'there is no such file' : messageOf(error)
-    throw new AppError('invalid', 'registry_unreadable', `${file} can't be used: ${reason}.`, { cause: error })
+    if (options.optional && hasCode(error, 'ENOENT')) return { servers: new Map(), problems: [] }
+    throw new AppError('invalid', 'registry_unreadable', `${file} can't be used: ${whyUnreadable(error)}.`, {
+      cause: error
+    })
   }
   return readRegistry(text, file)
 }

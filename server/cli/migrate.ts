@@ -3,8 +3,8 @@
 import { resolve } from 'node:path'
 import { loadSettings } from '../config/load-settings.ts'
 import type { Settings } from '../config/settings.ts'
-import { AppError, hasCode, messageOf } from '../lib/errors.ts'
-import { readSmallFile } from '../lib/files/read-small-file.ts'
+import { AppError } from '../lib/errors.ts'
+import { readSmallFile, whyUnreadable } from '../lib/files/read-small-file.ts'
 import { createLogger } from '../lib/logger.ts'
 import type { Command, CommandInput } from './command.ts'
 import { say } from './command.ts'
@@ -43,7 +43,8 @@ function settingsIn(path: string, side: 'from' | 'to'): string {
   try {
     return readSmallFile(path, MAX_FILE_BYTES)
   } catch (error) {
-    const why = hasCode(error, 'ENOENT') ? 'there is no such file' : messageOf(error)
-    throw new AppError('invalid', 'usage', `--${side}: ${path} can't be used: ${why}.`, { cause: error })
+    throw new AppError('invalid', 'usage', `--${side}: ${path} can't be used: ${whyUnreadable(error)}.`, {
+      cause: error
+    })
   }
 }

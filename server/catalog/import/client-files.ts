@@ -1,8 +1,8 @@
 /** The files of other MCP clients: where they are, and which servers they contain. Only reads them. */
 import { dirname, extname, join } from 'node:path'
 import { parseEnv } from 'node:util'
-import { AppError, hasCode, isAppError, messageOf } from '../../lib/errors.ts'
-import { readSmallFile } from '../../lib/files/read-small-file.ts'
+import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
+import { isMissingFile, readSmallFile, whyUnreadable } from '../../lib/files/read-small-file.ts'
 import { EntryProblem } from '../entry-values.ts'
 import { JsonSyntaxError, type LocatedJson, parseJsonWithLines } from '../json-with-lines.ts'
 import { describeProblem } from '../registry.ts'
@@ -160,8 +160,7 @@ async function locate(file: string): Promise<LocatedJson> {
   } catch (error) {
     if (isAppError(error)) throw error
     if (error instanceof JsonSyntaxError) throw unusable(`${file}, ${error.place}: ${error.message}.`)
-    const isMissing = hasCode(error, 'ENOENT', 'ENOTDIR')
-    throw unusable(`${file} can't be used: ${isMissing ? 'there is no such file' : messageOf(error)}.`, isMissing)
+    throw unusable(`${file} can't be used: ${whyUnreadable(error)}.`, isMissingFile(error))
   }
 }
 

@@ -1,4 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs'
+import { hasCode, messageOf } from '../errors.ts'
 
 const CHUNK_BYTES = 64 * 1024
 
@@ -25,4 +26,13 @@ export function readSmallFile(file: string, maxBytes: number, { anyKind = false 
   } finally {
     closeSync(fd)
   }
+}
+
+export function isMissingFile(error: unknown): boolean {
+  return hasCode(error, 'ENOENT', 'ENOTDIR')
+}
+
+/** The second half of "FILE can't be used: …". */
+export function whyUnreadable(error: unknown): string {
+  return isMissingFile(error) ? 'there is no such file' : messageOf(error)
 }
