@@ -5,13 +5,13 @@
  */
 
 import type { KubernetesEngine } from '../server/sandbox/kubernetes/kubernetes-engine.ts'
-import { LABEL, podOf, STATE } from '../server/sandbox/kubernetes/pod-spec.ts'
+import { LABEL, STATE } from '../server/sandbox/kubernetes/pod-spec.ts'
 import type { SandboxEngine } from '../server/sandbox/port.ts'
 import { openFresh } from '../server/sessions/sandboxes/warm-pool.ts'
+import { addPods, startBareCluster } from '../tests/fixtures/kubernetes/bare-pods.ts'
 import {
   LIMITS,
   localImage,
-  NAMESPACE,
   startTestCluster,
   type TestCluster
 } from '../tests/fixtures/kubernetes/kubernetes-sandboxes.ts'
@@ -86,11 +86,11 @@ async function callFigures(test: TestCluster): Promise<object> {
 async function growthFigures(): Promise<object> {
   const figures: Record<string, object> = {}
   for (const size of SIZES) {
-    const test = await startTestCluster({ hasContainers: false })
+    const test = await startBareCluster()
     // The names of a thousand pods are all that there are by default.
     const limits = { ...LIMITS, uids: { first: 20_000, last: 21_999 } }
-    addPods(test, size - 1, STATE.used)
-    addPods(test, 1, STATE.spare)
+    addPods(test, size - 1)
+    addPods(test, 1, { state: STATE.spare, first: 30_000 })
     const engine = test.engine({ spares: 1, limits })
     figures[size] = await growthAt(test, engine)
     await test.stop()
@@ -111,15 +111,5 @@ async function growthAt(test: TestCluster, engine: KubernetesEngine): Promise<ob
     janitorLeftovers: await bytes(() => engine.sweep(deployment)),
     wholePods: await bytes(() => engine.api.listPods(LABEL.app)),
     claimOfSpare: await bytes(() => engine.create(test.owner))
-  }
-}
-
-function addPods(test: TestCluster, count: number, state: string): void {
-  const labels = { [LABEL.deployment]: test.owner.deployment, [LABEL.state]: state, [LABEL.instance]: 'bench' }
-  for (let n = 0; n < count; n++) {
-    const uid = state === STATE.spare ? 30_000 : 20_000 + n
-    const pod = podOf({ name: `mcp-sandbox-${uid}`, uid, limits: LIMITS, options: { image: 'sandbox' }, labels })
-    const metadata = { name: `mcp-sandbox-${uid}`, labels: pod.metadata?.labels ?? {} }
-    test.cluster.objects.create('Pod', NAMESPACE, { ...pod, metadata, status: { phase: 'Running' } })
   }
 }

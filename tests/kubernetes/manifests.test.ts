@@ -7,8 +7,9 @@ import { SETTINGS } from '../../server/config/settings.ts'
 import { isAppError } from '../../server/lib/errors.ts'
 import { packageRoot } from '../../server/lib/files/package-root.ts'
 import { NEEDED_RIGHTS } from '../../server/sandbox/kubernetes/api/cluster-api.ts'
+import { startBareCluster } from '../fixtures/kubernetes/bare-pods.ts'
 import { serveFakeWorkspace } from '../fixtures/kubernetes/fake-server.ts'
-import { NAMESPACE, startTestCluster, type TestCluster } from '../fixtures/kubernetes/kubernetes-sandboxes.ts'
+import { NAMESPACE, type TestCluster } from '../fixtures/kubernetes/kubernetes-sandboxes.ts'
 import { checkRestricted } from '../fixtures/kubernetes/pod-security.ts'
 import type { RoleRule } from '../fixtures/kubernetes/stand-in-cluster.ts'
 
@@ -70,7 +71,7 @@ describe('the Role', () => {
 
   it('is enough for all calls of the adapter, and each of its verbs is used', async () => {
     const rules = only('Role').rules ?? []
-    test = await startTestCluster({ hasContainers: false, rules, exec: serveFakeWorkspace })
+    test = await startBareCluster({ rules, exec: serveFakeWorkspace })
     const engine = test.engine({ spares: 1, alone: 'one' })
     const id = await engine.create(test.owner)
     await expect.poll(() => test.cluster.pods(NAMESPACE)).toHaveLength(2)
@@ -90,7 +91,7 @@ describe('the Role', () => {
   })
 
   it('allows nothing else', async () => {
-    test = await startTestCluster({ hasContainers: false, rules: only('Role').rules ?? [] })
+    test = await startBareCluster({ rules: only('Role').rules ?? [] })
     const paths = [
       ['GET', `/api/v1/namespaces/${NAMESPACE}/secrets`],
       ['GET', `/api/v1/namespaces/${NAMESPACE}/pods/x/log`],
@@ -108,7 +109,7 @@ describe('the Role', () => {
   })
 
   it('is named in a sentence if it is not applied', async () => {
-    test = await startTestCluster({ hasContainers: false, rules: [] })
+    test = await startBareCluster({ rules: [] })
     const error = await test
       .engine()
       .create(test.owner)

@@ -1,41 +1,21 @@
 /** Pods without containers: what counts here is what the API server says. */
 import { randomUUID } from 'node:crypto'
 import { afterEach, describe, expect, it } from 'vitest'
+import { addPods, startBareCluster } from '../../../tests/fixtures/kubernetes/bare-pods.ts'
 import { serveFakeWorkspace } from '../../../tests/fixtures/kubernetes/fake-server.ts'
-import {
-  LIMITS,
-  NAMESPACE,
-  startTestCluster,
-  type TestCluster
-} from '../../../tests/fixtures/kubernetes/kubernetes-sandboxes.ts'
+import { LIMITS, NAMESPACE, type TestCluster } from '../../../tests/fixtures/kubernetes/kubernetes-sandboxes.ts'
 import { ApiFailure, type Stored } from '../../../tests/fixtures/kubernetes/objects.ts'
 import type { StandInOptions } from '../../../tests/fixtures/kubernetes/stand-in-cluster.ts'
-import { LABEL, podOf, STATE } from './pod-spec.ts'
+import { LABEL, STATE } from './pod-spec.ts'
 
 let test: TestCluster
 afterEach(() => test.stop())
 
 async function start(options: StandInOptions = {}) {
-  test = await startTestCluster({ hasContainers: false, ...options })
+  test = await startBareCluster(options)
 }
 
-function addSpares(count: number): void {
-  const labels = { [LABEL.deployment]: test.owner.deployment, [LABEL.state]: STATE.spare }
-  for (let n = 0; n < count; n++) {
-    const { LIMITS: limits, options } = specOf()
-    const pod = podOf({ name: `spare-${n}`, uid: 20_000 + n, limits, options, labels })
-    const { name = '', labels: own = {} } = pod.metadata ?? {}
-    const metadata = { name, labels: own }
-    test.cluster.objects.create('Pod', NAMESPACE, { ...pod, metadata, status: { phase: 'Running' } })
-  }
-}
-
-function specOf() {
-  return {
-    LIMITS: { memoryMb: 512, cpus: 0.5, pids: 128, workspaceMb: 256, network: 'none' },
-    options: { image: 'sandbox' }
-  }
-}
+const addSpares = (count: number) => addPods(test, count, { state: STATE.spare })
 
 describe('spare pods', () => {
   // Checked: without the `test` steps, instances get the same pod.
@@ -106,7 +86,7 @@ describe('spare pods', () => {
 
   it('are looked for with one list, however many sessions ask at once', async () => {
     await start()
-    addSpares(150)
+    const spares = addSpares(150)
     const engine = test.engine({ spares: 1 })
     let pages = 0
     test.cluster.fault = (call) => {
@@ -114,16 +94,16 @@ describe('spare pods', () => {
       return undefined
     }
     const ids = await Promise.all(Array.from({ length: 60 }, () => engine.create(test.owner)))
-    expect(ids.filter((id) => id.startsWith('spare-'))).toHaveLength(60)
+    expect(ids.map((id) => id.split('@')[0]).filter((name = '') => spares.includes(name))).toHaveLength(60)
     // One to take them, and those of the filling.
     expect(pages).toBeLessThan(6)
   })
 
   it('of another image or other limits are not taken', async () => {
     await start()
-    addSpares(1)
+    const spares = addSpares(1)
     const id = await test.engine({ spares: 1, pods: { image: 'newer' } }).create(test.owner)
-    expect(id).not.toMatch(/^spare/)
+    expect(spares).not.toContain(id.split('@')[0])
   })
 })
 

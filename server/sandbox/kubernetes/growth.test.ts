@@ -1,25 +1,14 @@
 /** The costs that grow with the number of pods. Pods without containers. */
 import { afterEach, expect, it } from 'vitest'
-import {
-  LIMITS,
-  NAMESPACE,
-  startTestCluster,
-  type TestCluster
-} from '../../../tests/fixtures/kubernetes/kubernetes-sandboxes.ts'
-import { LABEL, podOf, STATE } from './pod-spec.ts'
+import { addPods, startBareCluster } from '../../../tests/fixtures/kubernetes/bare-pods.ts'
+import type { TestCluster } from '../../../tests/fixtures/kubernetes/kubernetes-sandboxes.ts'
 
 let test: TestCluster
 afterEach(() => test.stop())
 
 async function withPods(count: number): Promise<void> {
-  test = await startTestCluster({ hasContainers: false })
-  const labels = { [LABEL.deployment]: test.owner.deployment, [LABEL.state]: STATE.used, [LABEL.instance]: 'other' }
-  for (let n = 0; n < count; n++) {
-    const name = `mcp-sandbox-${20_000 + n}`
-    const pod = podOf({ name, uid: 20_000 + n, limits: LIMITS, options: { image: 'sandbox' }, labels })
-    const metadata = { name, labels: pod.metadata?.labels ?? {} }
-    test.cluster.objects.create('Pod', NAMESPACE, { ...pod, metadata, status: { phase: 'Running' } })
-  }
+  test = await startBareCluster()
+  addPods(test, count)
 }
 
 it('a new pod finds a free name after a few tries, also if there is only one', async () => {

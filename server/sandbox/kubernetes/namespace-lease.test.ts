@@ -1,17 +1,14 @@
 /** An instance without Redis needs the namespace for itself. Pods without containers. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import {
-  NAMESPACE,
-  startTestCluster,
-  type TestCluster
-} from '../../../tests/fixtures/kubernetes/kubernetes-sandboxes.ts'
+import { startBareCluster } from '../../../tests/fixtures/kubernetes/bare-pods.ts'
+import { NAMESPACE, type TestCluster } from '../../../tests/fixtures/kubernetes/kubernetes-sandboxes.ts'
 import { silentLogger } from '../../lib/logger.ts'
 import { NamespaceLease } from './namespace-lease.ts'
 
 const taken = { code: 'namespace_taken', message: expect.stringContaining('REDIS_URL') }
 let test: TestCluster
 beforeEach(async () => {
-  test = await startTestCluster({ hasContainers: false })
+  test = await startBareCluster()
 })
 afterEach(() => test.stop())
 

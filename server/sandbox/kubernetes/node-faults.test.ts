@@ -1,11 +1,8 @@
 /** A kubelet that restarts or is gone. Its pods have no containers, and their server is in this process. */
 import { afterEach, describe, expect, it } from 'vitest'
+import { startBareCluster } from '../../../tests/fixtures/kubernetes/bare-pods.ts'
 import { serveFakeWorkspace } from '../../../tests/fixtures/kubernetes/fake-server.ts'
-import {
-  NAMESPACE,
-  startTestCluster,
-  type TestCluster
-} from '../../../tests/fixtures/kubernetes/kubernetes-sandboxes.ts'
+import { NAMESPACE, type TestCluster } from '../../../tests/fixtures/kubernetes/kubernetes-sandboxes.ts'
 import { ApiFailure } from '../../../tests/fixtures/kubernetes/objects.ts'
 import type { ApiFault } from '../../../tests/fixtures/kubernetes/stand-in-cluster.ts'
 import type { KubernetesEngineOptions } from './kubernetes-engine.ts'
@@ -24,7 +21,7 @@ const faults: [string, ApiFault][] = [
 ]
 
 async function open(options: Partial<KubernetesEngineOptions> = {}) {
-  test = await startTestCluster({ hasContainers: false, exec: serveFakeWorkspace })
+  test = await startBareCluster({ exec: serveFakeWorkspace })
   const engine = test.engine(options)
   return { engine, id: await engine.create(test.owner) }
 }
