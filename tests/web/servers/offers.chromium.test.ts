@@ -73,3 +73,33 @@ it('puts a prompt into the message only for the arguments that it was shown for'
   await put.click()
   await expect.poll(() => me.composer.inputValue()).toBe('A trip to Oslo.')
 })
+
+it('asks for each variable of an address, and shows the address that comes of them', async () => {
+  const { fake } = now()
+  fake.servers = [SERVER]
+  fake.replies.set('/api/servers/notes', SERVER)
+  const template = (uri: string) => ({ uri, isTemplate: true, name: uri, description: 'A file.', mimeType: null })
+  const resources = [template('repo://{owner}/files{/path*}{?ref}'), template('odd://{unclosed')]
+  fake.replies.set('/api/servers/notes/offers', { resources, prompts: [], problems: [] })
+  fake.replies.set('/api/servers/notes/resource', { content: text('The file.') })
+  const { me } = await now().arrive()
+  const asked: unknown[] = []
+  me.page.on('request', (request) => request.url().endsWith('/resource') && asked.push(request.postDataJSON()))
+  await me.page.goto(`${fake.url}/#/servers/notes`)
+  await me.button('List resources and prompts').click()
+  await me.button(/^Read repo/).click()
+  const dialog = me.page.getByRole('dialog')
+  expect(await dialog.getByRole('textbox').count()).toBe(3)
+  await dialog.getByLabel('owner').fill('me & you')
+  await dialog.getByLabel('path').fill('docs/a b.md')
+  await dialog.getByText('repo://me%20%26%20you/files/docs/a%20b.md', { exact: true }).waitFor()
+  expect(await seriousFaults(me.page)).toEqual([])
+  await dialog.getByLabel('ref').fill('main')
+  await dialog.getByRole('button', { name: 'Read it' }).click()
+  await dialog.getByText('The file.').waitFor()
+  expect(asked).toEqual([{ uri: 'repo://me%20%26%20you/files/docs/a%20b.md?ref=main' }])
+  await me.page.keyboard.press('Escape')
+  // An address that is not a pattern stays one field.
+  await me.button(/^Read odd/).click()
+  expect(await dialog.getByRole('textbox').inputValue()).toBe('odd://{unclosed')
+})
