@@ -36,6 +36,8 @@ it('shows the beginning of very long arguments, says so, and shows all of them o
   expect(await sizes('[aria-label=Command]')).toEqual([true])
   await command.getByRole('button', { name: 'Show all' }).click()
   await command.getByText('THE END').waitFor()
+  const focused = () => me.page.evaluate('document.activeElement.textContent.trim().slice(0, 60)')
+  await expect.poll(focused).toBe('All 400,007 characters are shown.')
   await me.button('Waiting for you: 3').click()
   await expect.poll(() => sizes('.inbox-card [aria-label=Arguments]')).toEqual([true, true])
   expect(now().offences).toEqual([])
