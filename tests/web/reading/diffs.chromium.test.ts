@@ -93,7 +93,7 @@ it('shows the edits of an MCP tool, what the server says about it, and the exact
   }, TALL)
   const card = me.page.locator('[data-call="e"]')
   await card.getByText('edit_file: src/app.ts, 3 edits').waitFor()
-  await card.getByText('says it can destroy or overwrite').waitFor()
+  await card.getByText('The server says: can destroy or overwrite').waitFor()
   await expect.poll(() => me.read(card)).toMatch(/Edits a\s*U\+200B\s*file/)
   const shown = () => me.read(card.getByRole('group', { name: 'Changes to src/app.ts' }))
   await expect.poll(shown).toMatch(/−\s*let a = 1\s*\+\s*let a = 2[\s\S]*−\s*b\s*\+\s*c\s*U\+2066[\s\S]*−\s*d/)
@@ -102,7 +102,7 @@ it('shows the edits of an MCP tool, what the server says about it, and the exact
   const json = card.getByRole('group', { name: 'Exact arguments' })
   await expect.poll(() => me.read(json)).toMatch(/"oldText": "let a = 1"/)
   const reader = me.page.locator('[data-call="r"]')
-  await reader.getByText('says it only reads').waitFor()
+  await reader.getByText('The server says: only reads').waitFor()
   expect(await seriousFaults(me.page)).toEqual([])
   ran(session, 'e', { content: [{ type: 'text', text: 'done' }] })
   await expect

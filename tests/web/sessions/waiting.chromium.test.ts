@@ -85,7 +85,7 @@ it('says in a sentence what an outside client wants, and what the server says ab
   await me.button('Waiting for you: 2').click()
   const card = me.page.getByRole('region', { name: /asks to run edit_file/ })
   await card.getByText('edit_file: src/app.ts, 1 edit').waitFor()
-  await card.getByText('says it can destroy or overwrite').waitFor()
+  await card.getByText('The server says: can destroy or overwrite').waitFor()
   await card.getByText('Edits a file in place.').waitFor()
   await card.getByText('U+202E').waitFor()
   expect(await card.getByText('More about it.').count()).toBe(0)
