@@ -104,7 +104,7 @@ export async function execute(
     if (request !== undefined) {
       const { owner } = context.caller
       const plausible = core.router.find(request, { limit: PLAUSIBLE, owner }).matches
-      offers.offered(context.caller, request, [...offeredBy(choice), ...plausible])
+      offers.offered(context.caller, request, offeredBy(choice), plausible)
     }
     return { kind: 'question', question: choice }
   }

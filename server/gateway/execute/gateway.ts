@@ -138,8 +138,8 @@ export class Gateway {
       candidates: found.matches.slice(0, limit),
       outcome: found.abstained ? 'abstained' : 'found'
     }))
-    this.#offers.offered(context.caller, query, all)
     const matches = all.slice(0, limit)
+    this.#offers.offered(context.caller, query, matches, all)
     await core.approvals?.definitions.refresh()
     return {
       matches: matches.map((match) => ({

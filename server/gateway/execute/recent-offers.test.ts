@@ -25,6 +25,19 @@ it('prefers the latest request, and forgets old ones', () => {
   expect([offers.take(ann, tool), offers.take(ann, tool)]).toEqual(['second', undefined])
 })
 
+// Checked: if every tool that an earlier request may have meant counts, 'close the shop' is learned for sending mail.
+it('an earlier request counts only for a tool that it was shown', () => {
+  const list = { server: 'mail', tool: 'list' }
+  const offers = new RecentOffers()
+  offers.offered(ann, 'close the shop', [list], [list, tool])
+  offers.offered(ann, 'open it', [], [])
+  expect(offers.take(ann, tool)).toBeUndefined()
+  expect(offers.take(ann, list)).toBe('close the shop')
+  offers.offered(ann, 'mail the report', [tool])
+  offers.offered(ann, 'any mail?', [list], [list, tool])
+  expect([offers.take(ann, tool), offers.take(ann, tool)]).toEqual(['mail the report', 'any mail?'])
+})
+
 it('keeps a limited number of requests and clients', () => {
   const offers = new RecentOffers()
   for (let at = 0; at < 7; at += 1) offers.offered(ann, `request ${at}`, [{ server: 's', tool: `t${at}` }])

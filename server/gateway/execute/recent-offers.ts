@@ -6,8 +6,9 @@ import type { Caller } from '../../calls/caller.ts'
 
 interface Offer {
   request: string
-  /** `server`, a line break, and `tool`. */
-  tools: Set<string>
+  /** `server`, a line break, and `tool`: those that the client was shown, and all that it may have meant. */
+  shown: Set<string>
+  plausible: Set<string>
   at: number
 }
 
@@ -33,10 +34,10 @@ export class RecentOffers {
     this.#now = now
   }
 
-  offered(caller: Caller, request: string, tools: Named[]): void {
-    if (tools.length === 0) return
+  offered(caller: Caller, request: string, shown: Named[], plausible: Named[] = []): void {
     const key = keyOf(caller)
-    const offer = { request, tools: new Set(tools.map(nameOf)), at: this.#now() }
+    const names = { shown: new Set(shown.map(nameOf)), plausible: new Set(plausible.map(nameOf)) }
+    const offer = { request, ...names, at: this.#now() }
     const own = [...this.#fresh(key).filter((other) => other.request !== request), offer].slice(-MAX_OFFERS)
     this.#offers.delete(key)
     this.#offers.set(key, own)
@@ -44,11 +45,16 @@ export class RecentOffers {
     if (this.#offers.size > MAX_CLIENTS && oldest !== undefined) this.#offers.delete(oldest)
   }
 
-  /** The latest request that this client was offered the tool for. It is forgotten with this. */
+  /**
+   * The latest request that this client was shown the tool for. If there is none, its last request, if the tool was plausible there: an
+   * earlier one may have been given up, and almost any tool is plausible for some request. It is forgotten with this.
+   */
   take(caller: Caller, chosen: Named): string | undefined {
     const key = keyOf(caller)
     const own = this.#fresh(key)
-    const offer = own.findLast(({ tools }) => tools.has(nameOf(chosen)))
+    const name = nameOf(chosen)
+    const offer =
+      own.findLast(({ shown }) => shown.has(name)) ?? own.slice(-1).find(({ plausible }) => plausible.has(name))
     if (offer)
       this.#offers.set(
         key,
