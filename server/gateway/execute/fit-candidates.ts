@@ -55,10 +55,12 @@ export function fitCandidates(
         .map(stem)
     )
   ]
+  const replaced = replacements(known)
   const weighed = known.map(({ match, tool, words }) => {
     const { server } = match
     const { params } = fillParams({ ...tool, server }, given, request)
-    let weight = match.confidence
+    const base = replaced.get(match) ?? match.confidence
+    let weight = base
     const whole = { ...params, ...missingDefaults(tool.inputSchema, params) }
     if (checkParams(tool.inputSchema, whole).length > 0) weight *= MISSING
     if (unusedValues({ request, server, tool, params }) !== undefined) weight *= UNUSED
@@ -68,17 +70,35 @@ export function fitCandidates(
     if (isFile && wordsOf(tool.name).some((word) => FOLDERS.has(word))) weight *= OTHER_FORM
     for (const noun of nouns) if (lacks(noun, 'name')) weight *= OTHER_NOUN
     for (const word of content) if (lacks(word, 'all')) weight *= OTHER_WORD
-    return { match, weight, hasValues: Object.keys(params).length > 0 }
+    return { match, base, weight, hasValues: Object.keys(params).length > 0 }
   })
   const rest = Math.max(0, 1 - matches.reduce((sum, { confidence }) => sum + confidence, 0)) * OTHERS
   const all = weighed.reduce((sum, { weight }) => sum + weight, rest)
   if (all === 0) return matches
   return weighed
     .toSorted((a, b) => b.weight - a.weight)
-    .map(({ match, weight, hasValues }) => {
+    .map(({ match, base, weight, hasValues }) => {
       const confidence = weight / all
-      return { ...match, confidence: hasValues ? confidence : Math.min(confidence, match.confidence) }
+      return { ...match, confidence: hasValues ? confidence : Math.min(confidence, base) }
     })
+}
+
+/** "DEPRECATED: Use read_text_file instead": the tool that is named takes over the confidence of the other one. */
+function replacements(known: readonly { match: RouteMatch; tool: StoredTool }[]): Map<RouteMatch, number> {
+  const replaced = new Map<RouteMatch, number>()
+  for (const { match, tool } of known) {
+    const [, said = ''] = /\bdeprecated\b(.{0,200})/is.exec(tool.description) ?? []
+    const named = new Set(said.match(/[\w-]+/g))
+    const isNamed = (other: RouteMatch) => other.server === match.server && other !== match && named.has(other.tool)
+    const successor = known.find((other) => isNamed(other.match))?.match
+    if (!successor) continue
+    replaced.set(
+      successor,
+      (replaced.get(successor) ?? successor.confidence) + (replaced.get(match) ?? match.confidence)
+    )
+    replaced.set(match, 0)
+  }
+  return replaced
 }
 
 /** By its name; whether it may run is decided elsewhere. */
