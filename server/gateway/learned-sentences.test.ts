@@ -6,6 +6,7 @@ import { noAudit } from '../audit/audit.fixture.ts'
 import { child, LOCAL, openTestConnections } from '../connections/connections.fixture.ts'
 import { createPolicy } from '../policy/approval-policy.ts'
 import { createRouter } from '../routing/router.ts'
+import { AT_ONCE } from '../routing/usage/usage-memory.ts'
 import { Discovery } from './execute/discovery.ts'
 import { execute } from './execute/execute.ts'
 import { RecentOffers } from './execute/recent-offers.ts'
@@ -29,7 +30,7 @@ async function open() {
   writeFileSync(calls, '')
   const test = await openTestConnections({ home: child('shaped', [file, calls]) })
   closers.push(() => test.close())
-  const router = createRouter()
+  const router = createRouter({ schedule: AT_ONCE })
   const policy = createPolicy([{ glob: '*', rule: 'allow' }])
   const core = { ...test, router, policy, audit: noAudit, learn: () => {} }
   const context = { caller: LOCAL, signal: new AbortController().signal }
@@ -66,6 +67,13 @@ it('past choices of the same words for another tool stop the sentence instead of
   learn('show the weather forecast', 'list_secrets', 20)
   expect(await ask('show the weather forecast')).toMatchObject({ status: expect.stringMatching(/^needs_/) })
   expect(ran()).toBe('get_forecast {}\n')
+})
+
+// Checked: if past choices for other words stop it too, this needs confirmation.
+it('past choices of other words do not stop a sentence that is sure without them', async () => {
+  const { ask, learn } = await open()
+  for (const what of ['vault', 'keys', 'tokens', 'codes', 'pins']) learn(`show the weather ${what}`, 'list_secrets', 3)
+  expect(await ask('show the weather forecast')).toEqual({ ran: 'get_forecast' })
 })
 
 it('one past choice does not outweigh the words', async () => {

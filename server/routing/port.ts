@@ -30,6 +30,8 @@ export interface RouteResult {
   matches: RouteMatch[]
   /** No match is certain enough: `matches` are candidates to choose from. */
   abstained: boolean
+  /** Similarity of the nearest past request, 0 to 1. */
+  recalled?: number
 }
 
 export interface UsageExample {

@@ -59,7 +59,7 @@ export function createRouter(options: RouterOptions = {}): Router {
     setServer: corpus.setServer,
     removeServer: corpus.removeServer,
     find(request, { limit = DEFAULT_LIMIT, threshold = options.threshold, ...asked } = {}) {
-      const { ranked, evidence } = corpus.judge(request, asked)
+      const { ranked, evidence, recalled } = corpus.judge(request, asked)
       const sure = confidences(ranked, evidence)
       const matches: RouteMatch[] = []
       for (const [at, { slot }] of ranked
@@ -73,7 +73,8 @@ export function createRouter(options: RouterOptions = {}): Router {
       const hasTool =
         first?.exact === true || (first !== undefined && isFitted(first) && !isSmallTalk(request) && isServed(evidence))
       const isBelow = (sure[0] ?? 0) < (threshold ?? MIN_CONFIDENCE)
-      return { matches, abstained: matches.length === 0 || isBelow || (threshold === undefined && !hasTool) }
+      const abstained = matches.length === 0 || isBelow || (threshold === undefined && !hasTool)
+      return { matches, abstained, ...(recalled > 0 ? { recalled } : {}) }
     },
     learn: (example) => usage.learn(example, toolKey(example.server, example.tool)),
     usage: () => usage.examples(),

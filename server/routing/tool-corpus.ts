@@ -95,7 +95,8 @@ export function createToolCorpus(usage: OwnedUsage) {
       const nearest = isUsed && opinion ? opinion.nearest * opinion.support : 0
       const size = only?.size ?? index.size
       const about = { ranked, lexical, meaning, restricted, size, nearest }
-      return { ranked, evidence: evidenceOf({ ...about, serverOf, nameOf, wordsOf }) }
+      const recalled = isUsed ? (opinion?.nearest ?? 0) : 0
+      return { ranked, recalled, evidence: evidenceOf({ ...about, serverOf, nameOf, wordsOf }) }
     }
   }
 }

@@ -18,7 +18,7 @@ import { asksAbout, doubtAbout, withoutValues } from './doubtful-sentence.ts'
 import { doubtAboutRunning } from './plain-order.ts'
 import { PLAUSIBLE, type RecentOffers } from './recent-offers.ts'
 import { type RouteSummary, recordDecision } from './record-route.ts'
-import { CANDIDATES, certaintyOf, routeSentence, SURE } from './route-request.ts'
+import { CANDIDATES, decide, SURE } from './route-request.ts'
 import { refuseDenied, runTool } from './run-tool.ts'
 import { saysOnlyWhat } from './sentence-form.ts'
 
@@ -319,18 +319,17 @@ async function bySentence(
   const { pending, starting } = await discovery.discover(core, context)
   const options = { owner: context.caller.owner, ...(server === undefined ? {} : { server }) }
   const sentence = { request, given, options, signal: context.signal }
-  const { matches, abstained } = await routeSentence(core, sentence)
+  const { matches, abstained, isLearned } = await decide(core, sentence)
   const [best] = matches
   const tool = best && core.index.tool(best.server, best.tool)
   const candidates = matches.map((match) => toCandidate(core, match))
   const wait = pending.length > 0 ? { pending } : {}
   if (!best || !tool || abstained) return { candidates, ...wait }
-  const certainty = await certaintyOf(core, sentence, best)
-  const confidence = roundConfidence(certainty ?? best.confidence)
-  const found = { server: best.server, tool, confidence, explicit: false, isLearned: certainty === undefined }
+  const confidence = roundConfidence(best.confidence)
+  const found = { server: best.server, tool, confidence, explicit: false, isLearned }
   // A server that has not listed its tools yet may have the right one; the confidence can't know that.
   const mayBeOther = server === undefined && starting.length > 0
-  const isClear = confidence >= SURE && !found.isLearned && saysOnlyWhat(best.server, tool, withoutValues(request))
+  const isClear = confidence >= SURE && !isLearned && saysOnlyWhat(best.server, tool, withoutValues(request))
   if (mayBeOther && !isClear && (await reads(core, best.server, tool))) return { candidates, pending: starting }
   return { ...found, candidates, ...wait }
 }

@@ -1,5 +1,5 @@
 import { NAMED } from '../../routing/confidence.ts'
-import type { FindOptions, RouteMatch, RouteResult } from '../../routing/port.ts'
+import type { FindOptions, RouteResult } from '../../routing/port.ts'
 import type { GatewayServices } from '../gateway-services.ts'
 import { fitCandidates } from './fit-candidates.ts'
 import { hasTwin } from './twin-tools.ts'
@@ -9,6 +9,8 @@ const SURE_BY_VALUES = 0.6
 /** Matches that are weighed by the values; the best of them are candidates. */
 const WEIGHED = 10
 export const CANDIDATES = 5
+/** From this similarity on, a past request asked for the same. */
+const SAME_WORDS = 0.8
 
 /** At this confidence no model is needed: it would cost time, and the request would leave the machine. */
 export const SURE = 0.8
@@ -42,21 +44,27 @@ export async function routeSentence(core: GatewayServices, sentence: Sentence): 
   const routed = await routeRequest(core, request, { ...options, limit: WEIGHED }, signal)
   const matches = fitCandidates(core, request, given, routed.matches).slice(0, CANDIDATES)
   const isUnsure = routed.abstained && (matches[0]?.confidence ?? 0) < SURE_BY_VALUES
-  return { matches, abstained: isUnsure || hasTwin(core, request, matches) }
+  return { ...routed, matches, abstained: isUnsure || hasTwin(core, request, matches) }
+}
+
+export interface Decided extends RouteResult {
+  /** Only past choices lead to the first match. */
+  isLearned: boolean
 }
 
 /**
- * How certain this match is without past choices; undefined if they alone lead to it. Past choices may rank tools, but what runs is
- * decided by the sentence: they may be old, or made for another sentence.
+ * The matches for a sentence, the one that may run first. Past choices may rank tools, but what runs is decided by the sentence: they
+ * may be old, or made for another sentence. They only stop it, if the same words were last meant for another tool.
  */
-export async function certaintyOf(
-  core: GatewayServices,
-  sentence: Sentence,
-  { server, tool, confidence }: RouteMatch
-): Promise<number | undefined> {
-  const options = { ...sentence.options, ignoresUsage: true }
-  const { matches, abstained } = await routeSentence(core, { ...sentence, options })
-  const [best] = matches
-  const isSame = !abstained && best?.server === server && best.tool === tool
-  return isSame ? Math.min(confidence, best.confidence) : undefined
+export async function decide(core: GatewayServices, sentence: Sentence): Promise<Decided> {
+  const learned = await routeSentence(core, sentence)
+  if (!learned.recalled) return { ...learned, isLearned: false }
+  const plain = await routeSentence(core, { ...sentence, options: { ...sentence.options, ignoresUsage: true } })
+  const [[best], [other]] = [plain.matches, learned.matches]
+  const isSame = best?.server === other?.server && best?.tool === other?.tool
+  const isStopped = !isSame && (learned.recalled >= SAME_WORDS || (best?.confidence ?? 0) < SURE)
+  if (plain.abstained || isStopped) return { ...learned, isLearned: true }
+  const isShown = plain.matches.some(({ server, tool }) => server === other?.server && tool === other.tool)
+  const matches = isShown || !other ? plain.matches : [...plain.matches.slice(0, -1), { ...other, confidence: 0 }]
+  return { ...plain, matches, isLearned: false }
 }
