@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type RecordedTool, readLines } from '../../bench/sentences/eight-servers.ts'
+import type { StoredTool } from '../catalog/stored-tools.ts'
 import { createRouter } from '../routing/router.ts'
 import { parameterText } from '../tools/parameter-text.ts'
 import { fitCandidates } from './execute/fit-candidates.ts'
@@ -45,4 +46,36 @@ describe('the candidates of a sentence, weighed', () => {
   ])('leave out tools for folders if the path is a file: %s', (request, tool) => {
     expect(best(request)).toBe(tool)
   })
+})
+
+const tool = (name: string, description: string): StoredTool => ({
+  ...{ name, description, hash: name, annotations: { readOnlyHint: true } },
+  inputSchema: { type: 'object', properties: { path: { type: 'string' } }, required: ['path'] }
+})
+
+function bestOf(tools: StoredTool[], server = (_: string) => 'files') {
+  const index = { tool: (_: string, name: string) => tools.find((each) => each.name === name) }
+  const matches = tools.map(({ name, description }, at) => ({
+    ...{ server: server(name), tool: name, description },
+    confidence: at === 0 ? 0.8 : 0.1
+  }))
+  return fitCandidates({ index } as unknown as GatewayServices, 'read /etc/hosts', {}, matches)[0]?.tool
+}
+
+const read = tool('read_file', 'Reads a file as text. DEPRECATED: Use read_text_file instead.')
+const readText = tool('read_text_file', 'Reads a file as text.')
+
+// Checked: without the rule, the deprecated tool is first.
+it('prefers the tool that a deprecated one names in its place, on the same server only', () => {
+  expect(bestOf([read, readText])).toBe('read_text_file')
+  expect(bestOf([read, readText], (name) => name)).toBe('read_file')
+  expect(bestOf([read, tool('read_texts', 'Reads a file as text.')])).toBe('read_file')
+  const other = tool('read_file', 'Reads a file as text. Its sibling is read_text_file.')
+  expect(bestOf([other, readText])).toBe('read_file')
+})
+
+it('deprecated tools that name each other keep what they have together', () => {
+  const one = tool('read_one', 'Reads. Deprecated, use read_two.')
+  const two = tool('read_two', 'Reads. Deprecated, use read_one.')
+  expect(bestOf([one, two, tool('stat', 'Reads the size.')])).toMatch(/^read_/)
 })
