@@ -47,6 +47,8 @@ export class Exposed {
   readonly shared: SharedLanes
   readonly only: string | undefined
   readonly #discovery = new Discovery()
+  /** Never seen, and somebody has waited for them already. */
+  #waitedFor = new Set<string>()
 
   constructor({ only, core, version, logger, refused }: ExposedOptions) {
     this.core = core
@@ -99,13 +101,21 @@ export class Exposed {
     return this.only === undefined ? undefined : this.core.index.record(this.only)?.about?.instructions
   }
 
-  /** Lists servers that were never seen, and waits for them only briefly. */
+  /**
+   * Lists servers that were never seen, and waits for them only briefly, and only once: a client that greets us and then lists tools
+   * must not wait twice. It hears of what is listed later.
+   */
   async discoverServers(caller: Caller, signal: AbortSignal): Promise<void> {
     const unknown = this.servers().filter((server) => this.core.index.record(server)?.about === undefined)
+    if (unknown.length === 0) this.#waitedFor.clear()
     if (unknown.length === 0) return
     try {
       if (this.only !== undefined) await this.core.connections.list(this.only, { caller, signal })
-      else await this.#discovery.discover(this.core, { caller, signal })
+      else {
+        const waitMs = unknown.every((server) => this.#waitedFor.has(server)) ? 0 : undefined
+        await this.#discovery.discover(this.core, { caller, signal }, waitMs)
+        if (!signal.aborted) this.#waitedFor = new Set(unknown)
+      }
     } catch (error) {
       this.logger.warn(`Could not list a server: ${messageOf(error)}`)
     }

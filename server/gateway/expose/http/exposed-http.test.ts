@@ -1,11 +1,12 @@
 import { Client, type Progress, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import type { ApprovalRule } from '../../../../contract/servers/approval-rule.ts'
 import { eventually } from '../../../../tests/support/eventually.ts'
 import { noAudit, openCall } from '../../../audit/audit.fixture.ts'
 import type { Audit } from '../../../audit/audit.ts'
 import { child, real } from '../../../connections/connections.fixture.ts'
 import { createPolicy } from '../../../policy/approval-policy.ts'
+import { Discovery } from '../../execute/discovery.ts'
 import { serveExposed } from '../expose.fixture.ts'
 
 // A client that can be asked borrows a lane, and the next one may get the same.
@@ -30,6 +31,26 @@ it.each(['legacy', 'auto'] as const)('records each call under the name of its ow
     }
     expect(names).toEqual(['ann/1', 'bob/1'])
   } finally {
+    await served.close()
+  }
+})
+
+// Seen before: the greeting waited for servers that were starting, and then the list did.
+it.each(['legacy', 'auto'] as const)('waits once for servers that were never seen (%s)', async (mode) => {
+  const waits: unknown[] = []
+  vi.spyOn(Discovery.prototype, 'discover').mockImplementation(async (_core, _context, waitMs) => {
+    waits.push(waitMs ?? 'briefly')
+    return { pending: ['slow'], starting: ['slow'], failed: [] }
+  })
+  const served = await serveExposed({ slow: { command: 'none' }, later: { command: 'none' } })
+  const client = new Client({ name: 'ann', version: '1' }, { versionNegotiation: { mode } })
+  try {
+    await client.connect(new StreamableHTTPClientTransport(served.url))
+    expect((await client.listTools()).tools).toEqual([])
+    expect(waits.filter((wait) => wait !== 0)).toEqual(['briefly'])
+  } finally {
+    vi.restoreAllMocks()
+    await client.close()
     await served.close()
   }
 })
