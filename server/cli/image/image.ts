@@ -26,7 +26,9 @@ const ACTIONS: Record<string, (tag: string, build: Build, docker: RunDocker) => 
   async push(tag, _build, docker) {
     await docker(['push', '--quiet', tag])
     const repository = tag.replace(/:[^:/]*$/, '')
-    const digests = (await docker(['image', 'inspect', '--format', '{{join .RepoDigests "\n"}}', tag])).split('\n')
+    const digests = (
+      await docker(['image', 'inspect', '--format', '{{range .RepoDigests}}{{println .}}{{end}}', tag])
+    ).split('\n')
     const digest = digests.find((each) => each.startsWith(`${repository}@sha256:`))
     if (digest) return ['Pushed. All nodes run the same image with this setting:', `KUBERNETES_IMAGE=${digest.trim()}`]
     throw new AppError('unavailable', 'image_push_failed', `The registry gave no digest for ${tag}.`)
