@@ -1,21 +1,16 @@
-/** The gateway with pods for programs, on a stand-in for the API server of a cluster. */
+/** The gateway with pods for programs, on a real cluster if there is one. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { child } from '../../server/connections/connections.fixture.ts'
-import {
-  localImage,
-  NAMESPACE,
-  startTestCluster,
-  type TestCluster
-} from '../fixtures/kubernetes/kubernetes-sandboxes.ts'
+import { LABEL } from '../../server/sandbox/kubernetes/pod-spec.ts'
+import { type EitherCluster, startEitherCluster } from '../fixtures/kubernetes/either-cluster.ts'
 import { type GatewayProcess, startGateway } from '../support/gateway-process.ts'
 
-let test: TestCluster
+let test: EitherCluster
 let gateway: GatewayProcess
 
 beforeAll(async () => {
-  const image = await localImage()
-  test = await startTestCluster({}, image)
-  const env = { SANDBOX_ENGINE: 'kubernetes', KUBECONFIG: test.kubeconfig, KUBERNETES_IMAGE: image }
+  test = await startEitherCluster()
+  const env = { SANDBOX_ENGINE: 'kubernetes', KUBECONFIG: test.kubeconfig, KUBERNETES_IMAGE: test.image }
   gateway = await startGateway({ steady: child('steady') }, { args: ['--code'], env })
 })
 afterAll(async () => {
@@ -30,7 +25,7 @@ it('runs a program in a pod, which calls tools and leaves no pod behind', async 
     { timeout: 100_000 }
   )
   expect(structuredContent).toMatchObject({ status: 'completed', value: 'from a pod', calls: 1 })
-  expect(test.cluster.commands.join('\n')).toContain('launch')
+  expect((await test.pods()).map(({ metadata }) => metadata?.labels?.[LABEL.app])).toContain('child')
   await gateway.end()
-  await expect.poll(() => test.cluster.pods(NAMESPACE)).toEqual([])
+  await expect.poll(() => test.pods()).toEqual([])
 })

@@ -2,7 +2,6 @@
 import { networkInterfaces } from 'node:os'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import {
-  LIMITS,
   localImage,
   NAMESPACE,
   startTestCluster,
@@ -31,24 +30,10 @@ async function open(engine = test.engine()) {
 }
 
 describe('a pod', () => {
-  it('is verified from inside: limits, restrictions and the closed network', async () => {
+  // The runtime's own profile leaves parts of the kernel open that no namespace covers.
+  it('with the profile of this project reaches no such part of the kernel, which is verified from inside', async () => {
     await start()
-    const { engine, connection } = await open()
-    const seen = await engine.verifyLimits(connection)
-    expect(seen).toMatchObject({
-      capabilities: '0',
-      noNewPrivileges: true,
-      seccomp: 2,
-      rootWritable: false,
-      processLimit: 128
-    })
-    expect((await run(connection, 'env')).stdout).not.toContain('KUBERNETES')
-    expect((await run(connection, 'ulimit -u; ulimit -c; ulimit -n')).stdout).toBe('128\n0\n4096\n')
-    for (const change of [{ memoryMb: 256 }, { pids: 64 }, { cpus: 0.25 }, { workspaceMb: 64 }]) {
-      const stricter = test.engine({ limits: { ...LIMITS, ...change } })
-      await expect(stricter.verifyLimits(connection)).rejects.toMatchObject({ code: 'limits_not_enforced' })
-    }
-    // The profile of this project leaves no part of the kernel open that no namespace covers; the runtime's own does.
+    const { connection } = await open()
     const strict = { pods: { image, seccompProfile: 'mcp-orchestrator.json' } }
     await expect(test.engine(strict).verifyLimits(connection)).rejects.toMatchObject({ code: 'limits_not_enforced' })
     const closed = await open(test.engine(strict))
@@ -68,17 +53,6 @@ describe('a pod', () => {
     await accepting.connection.claim(2)
   })
 
-  it('that is deleted ends its calls with an unknown outcome, and is gone', async () => {
-    await start()
-    const { engine, id, connection } = await open()
-    const call = expect(run(connection, 'sleep 300')).rejects.toMatchObject({ ...lost, details: { sent: true } })
-    await test.engine().remove(id)
-    await call
-    expect(await engine.inspect(id)).toBeNull()
-    await expect(engine.connect(id, 2)).rejects.toMatchObject({ code: 'container_gone' })
-    expect(await engine.remove(id)).toBe(false)
-  })
-
   it('whose container is killed counts as ended', async () => {
     await start()
     const { engine, id, connection } = await open()
@@ -86,21 +60,6 @@ describe('a pod', () => {
     await connection.closed
     await expect.poll(() => engine.inspect(id)).toMatchObject({ running: false, exitCode: 137 })
     await expect(engine.connect(id, 2)).rejects.toMatchObject({ code: 'container_not_running' })
-  })
-
-  it('is not confused with a later one of the same name', async () => {
-    await start()
-    const uids = { first: 20_000, last: 20_000 }
-    const engine = test.engine({ limits: { ...LIMITS, uids } })
-    const first = await engine.create(test.owner)
-    await expect(engine.create(test.owner)).rejects.toMatchObject({ code: 'sandbox_uids_used_up' })
-    await engine.remove(first)
-    await expect.poll(() => test.cluster.pods(NAMESPACE)).toEqual([])
-    const second = await engine.create(test.owner)
-    expect(second.split('@')[0]).toBe(first.split('@')[0])
-    expect(await engine.inspect(first)).toBeNull()
-    expect(await engine.remove(first)).toBe(false)
-    expect(await engine.inspect(second)).toMatchObject({ running: true })
   })
 })
 
