@@ -1,6 +1,6 @@
 /** Eight real servers, and the size of the gateway's tool list compared with theirs. */
 import { execFile } from 'node:child_process'
-import { existsSync, mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -8,16 +8,16 @@ import { messageOf } from '../../server/lib/errors.ts'
 import { packageRoot } from '../../server/lib/files/package-root.ts'
 import { connectStdio, registryFolder, startGateway } from './ways.ts'
 
-/** The package, the file to run, and its arguments. */
-const SERVERS: Record<string, { bin: string; args?: string[]; env?: Record<string, string> }> = {
+/** The package, the file to run, and its arguments. What is not a dev dependency of ours is installed in this version. */
+const SERVERS: Record<string, { bin: string; args?: string[]; env?: Record<string, string>; version?: string }> = {
   '@modelcontextprotocol/server-everything': { bin: 'dist/index.js' },
   '@modelcontextprotocol/server-filesystem': { bin: 'dist/index.js', args: [tmpdir()] },
   '@modelcontextprotocol/server-memory': { bin: 'dist/index.js' },
   '@modelcontextprotocol/server-sequential-thinking': { bin: 'dist/index.js' },
-  '@eslint/mcp': { bin: 'src/mcp-cli.js' },
-  'mongodb-mcp-server': { bin: 'dist/esm/index.js' },
-  '@playwright/mcp': { bin: 'cli.js' },
-  'chrome-devtools-mcp': { bin: 'build/src/bin/chrome-devtools-mcp.js' }
+  '@eslint/mcp': { bin: 'src/mcp-cli.js', version: '0.3.13' },
+  'mongodb-mcp-server': { bin: 'dist/esm/index.js', version: '3.0.4' },
+  '@playwright/mcp': { bin: 'cli.js', version: '0.0.83' },
+  'chrome-devtools-mcp': { bin: 'build/src/bin/chrome-devtools-mcp.js', version: '1.11.0' }
 }
 const INSTALL_MS = 300_000
 const LIST_MS = 60_000
@@ -63,7 +63,7 @@ export async function toolsListBytes({ servers, problem }: EightServers): Promis
 async function install(packages: string[]): Promise<string | undefined> {
   console.error(`gateway: installing ${packages.join(', ')} …`)
   mkdirSync(CACHE, { recursive: true })
-  const args = ['install', '--prefix', CACHE, '--ignore-scripts', '--no-audit', '--no-fund', ...packages]
+  const args = ['install', '--prefix', CACHE, '--ignore-scripts', '--no-audit', '--no-fund', ...packages.map(pinned)]
   try {
     await promisify(execFile)('npm', args, { timeout: INSTALL_MS })
     return undefined
@@ -72,9 +72,17 @@ async function install(packages: string[]): Promise<string | undefined> {
   }
 }
 
+const pinned = (name: string) => `${name}@${SERVERS[name]?.version ?? 'latest'}`
+
 function home(name: string): string | undefined {
   const roots = [join(packageRoot(), 'node_modules'), join(CACHE, 'node_modules')]
-  return roots.map((root) => join(root, name)).find((dir) => existsSync(join(dir, 'package.json')))
+  const wanted = SERVERS[name]?.version
+  return roots
+    .map((root) => join(root, name))
+    .find((dir) => {
+      const file = join(dir, 'package.json')
+      return existsSync(file) && (wanted === undefined || JSON.parse(readFileSync(file, 'utf8')).version === wanted)
+    })
 }
 
 async function measure(entry: Entry | undefined): Promise<{ tools: number; bytes: number } | { problem: string }> {

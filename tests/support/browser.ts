@@ -10,10 +10,14 @@ const PLACES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/goog
 export const WIDE = { width: 1440, height: 900 }
 export const PHONE = { width: 390, height: 844 }
 
+export function chromiumPath(): string {
+  const found = PLACES.find((path) => existsSync(path))
+  if (!found) throw new Error('There is no Chromium: run `npm run setup`.')
+  return found
+}
+
 export function launchBrowser(): Promise<Browser> {
-  const executablePath = PLACES.find((path) => existsSync(path))
-  if (!executablePath) throw new Error('There is no Chromium: run `npm run setup`.')
-  return chromium.launch({ executablePath, args: ARGS.split(' ') })
+  return chromium.launch({ executablePath: chromiumPath(), args: ARGS.split(' ') })
 }
 
 export interface Visit {
