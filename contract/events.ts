@@ -161,7 +161,7 @@ export const EVENT_SCHEMAS = {
     changes: changeSummary.optional(),
     /** It ran in a fork: its changes wait for the review. */
     isForked: z.literal(true).optional(),
-    /** It ran in a fork and left processes running there. They end with the fork: when its changes are kept, or when the review is decided. */
+    /** It ran in a fork and left processes running there. They end before its changes are shown: with the call, or with the turn that is reviewed. */
     leftRunning: z.literal(true).optional(),
     /** How long the call ran in a fork, if its changes were kept later: `tool:started` is the moment when they were put into the workspace. */
     durationMs: z.number().int().nonnegative().optional(),

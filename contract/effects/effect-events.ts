@@ -28,7 +28,7 @@ export const EFFECT_SCHEMAS = {
     }),
     /** How long the call itself ran. */
     durationMs: z.number().int().nonnegative().optional(),
-    /** The command has left processes running. They end with the fork, so they never run in the sandbox. */
+    /** The command has left processes running. They were ended before its changes were read, so they never run in the sandbox. */
     leftRunning: z.literal(true).optional()
   }),
   /** The call could not run in a fork: from now on it waits for approval as in `ask`. */

@@ -121,7 +121,7 @@ function answerTo(part: Extract<AssistantPart, { type: 'tool-call' }>, transcrip
 function endedProcesses({ leftRunning, isForked }: NonNullable<CallEntry['result']>): string {
   if (!leftRunning) return ''
   if (isForked)
-    return 'Processes that it left running end when the user has reviewed the changes of this turn, or is away for a while.\n'
+    return 'Processes that it left running end with this turn, or earlier if the turn waits for the user for a while.\n'
   return 'It ran in a copy of the sandbox. Processes that it left running have ended; start them again if you need them.\n'
 }
 

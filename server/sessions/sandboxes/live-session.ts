@@ -9,6 +9,7 @@ import { backoffMs } from '../../lib/waiting/backoff.ts'
 import { withDeadline } from '../../lib/waiting/deadline.ts'
 import type { KeyedLock } from '../../lib/waiting/keyed-lock.ts'
 import type { SessionRecord } from '../../storage/session-store.ts'
+import { endProcesses } from './forks/fork-changes.ts'
 import { SessionFork } from './forks/session-fork.ts'
 import { SessionEvents } from './session-events.ts'
 import { type SandboxContext, SessionSandbox } from './session-sandbox.ts'
@@ -123,6 +124,16 @@ export class LiveSession {
     this.#gone = why
   }
 
+  closeFork(): Promise<void> {
+    return this.locked(() => this.#closeFork())
+  }
+
+  /** What processes in it have written since the last call is stored first: the turn may wait for a person and go on later. */
+  async #closeFork(): Promise<void> {
+    await endProcesses(this).catch(() => {})
+    await this.fork.close()
+  }
+
   /** Someone works in it or is about to, or its container is being changed. If not, the caller can lock it at once. */
   get isInUse(): boolean {
     return this.#inside > 0 || this.#queued > 0
@@ -148,7 +159,7 @@ export class LiveSession {
    */
   async recycle(record: SessionRecord): Promise<void> {
     const { engine, logger } = this.#context.deps
-    await this.fork.close()
+    await this.#closeFork()
     if (record.containerId) {
       await this.sandbox.finalCheckpoint(record.epoch, record.containerId)
       await this.sandbox.disconnect()
@@ -164,7 +175,7 @@ export class LiveSession {
    */
   async saveAndRelease(record: SessionRecord, onSaved: () => void): Promise<string | null> {
     const { containerId, epoch } = record
-    await this.fork.close()
+    await this.#closeFork()
     const isSaved = this.sandbox.isSaved && this.sandbox.containerId === containerId
     if (containerId && !isSaved) await this.sandbox.finalCheckpoint(epoch, containerId)
     onSaved()
@@ -265,7 +276,7 @@ export class LiveSession {
     if (!this.#isIdle) return
     try {
       if (this.#context.deps.engine.pause === undefined) return await this.#releaseEarly()
-      await this.fork.close()
+      await this.#closeFork()
       await this.sandbox.pause()
     } catch (error) {
       this.#context.deps.logger.warn({ sessionId: this.sessionId }, `Not paused: ${messageOf(error)}`)

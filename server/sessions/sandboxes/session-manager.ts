@@ -271,7 +271,7 @@ export class SessionManager {
     })
     this.#shutdown = shutdown
     const work = Promise.allSettled([
-      ...[...this.#sessions.values()].map((session) => session.fork.close()),
+      ...[...this.#sessions.values()].map((session) => session.closeFork()),
       this.pool.stop(),
       this.janitor.stop(),
       // Removes the containers of dead instances here too, in case the startup was interrupted before it did so.

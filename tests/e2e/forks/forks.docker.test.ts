@@ -103,6 +103,22 @@ it('says what a command left running, and ends it before the fork serves the nex
   await client.ask('turn:cancel')
 })
 
+// Seen before: the loop wrote on while the review was open, and all that was lost.
+it('ends what a turn has left running before its review opens, so that what is shown is all that there is', async () => {
+  const { client } = await open('review')
+  await client.ask('message', 'run (while :; do echo tick >> ticks.txt; sleep 0.01; done) > /dev/null 2>&1 & disown')
+  expect(await client.wait('tool:result')).toMatchObject({ leftRunning: true })
+  const first = await client.wait('review:opened')
+  expect(first).toMatchObject({ changes: { total: 1, files: [{ path: 'ticks.txt' }] } })
+  const from = client.seen.length
+  await client.ask('message', 'run pgrep -x sleep || echo no sleep; echo 2 > b.txt')
+  expect(textOf(await client.wait('tool:result', undefined, { from }))).toContain('no sleep')
+  const second = await client.wait('review:opened', undefined, { from })
+  const afterOf = ({ changes }: Record<string, unknown>) =>
+    (changes as { files: { path: string; after: unknown }[] }).files.find(({ path }) => path === 'ticks.txt')?.after
+  expect(afterOf(second)).toEqual(afterOf(first))
+})
+
 it('keeps previews and reviews over a kill -9, applies them once, and leaves no fork', async () => {
   const one = await open('preview')
   const two = await open('review')

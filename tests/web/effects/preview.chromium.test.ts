@@ -50,7 +50,7 @@ it('shows a running call with its output, then what it did, and keeps exactly th
   expect(await text()).toMatch(/1 changed, 1 new, 1 deleted/)
   await expect.poll(text).toMatch(/executable/)
   await expect.poll(text).toMatch(/old\.bin: not text, 4 B → deleted/)
-  expect(await text()).toMatch(/left running ended with the fork/)
+  expect(await text()).toMatch(/left processes running\. They were ended/)
   expect(await seriousFaults(me.page)).toEqual([])
   await me.page.keyboard.press('Alt+p')
   await me.approveByKeyboard()

@@ -15,14 +15,13 @@ import {
   type StoredChange,
   type StoredChangeSet
 } from '../../../storage/checkpoint-store.ts'
-import { leaseLost } from '../../../storage/store-errors.ts'
 import { filesOf, summaryOf } from '../../changes/changed-files.ts'
 import { acceptedPart, type Resolution } from '../../changes/plan-changes.ts'
 import type { LiveSession } from '../live-session.ts'
 import { isOwnershipError } from '../ownership-error.ts'
 import { mayPassLater } from '../restoring/changes-unsaved.ts'
-import { notKeptText } from '../restoring/not-kept-text.ts'
 import { journal, moreOf, settled, TOOL_TIMEOUT_MS, type ToolCall } from '../run-sandbox-tool.ts'
+import { aboutOf, CALL, dropSets, endProcesses, openSets, REVIEW, storeChanges } from './fork-changes.ts'
 import { type Fork, hasLeftRunning } from './session-fork.ts'
 
 export type Previewed = Pick<EventData<'tool:previewed'>, 'changes' | 'result' | 'durationMs' | 'leftRunning'>
@@ -63,9 +62,6 @@ export interface ForkedWork {
   reopenReview(reviewId: string): Promise<StoredReview | undefined>
 }
 
-const REVIEW = 'review:'
-const CALL = 'call:'
-
 export function forkedWork(session: LiveSession, checkRunning: () => void): ForkedWork {
   const guarded = async <T>(work: () => Promise<T>): Promise<T> => {
     checkRunning()
@@ -98,7 +94,10 @@ async function preview(session: LiveSession, { callId, times: _, name, args, ...
     const durationMs = Math.round(performance.now() - began)
     checkTampered(fork)
     rest.signal?.throwIfAborted()
-    const changes = await store(session, fork, { by: 'call', callId })
+    // Nothing may change after it was shown: that would be lost when the person keeps it.
+    const isEnded = await fork.endProcesses()
+    const changes = await storeChanges(session, fork, { by: 'call', callId })
+    if (!isEnded) await session.fork.close()
     const content = boundContent(await session.events.keepImages(result.content))
     const shown = { isError: result.isError === true, content: [...content], ...moreOf(name, result) }
     return { changes, result: shown, durationMs, ...leftRunning(result) }
@@ -141,39 +140,25 @@ async function runForReview(session: LiveSession, call: ToolCall, turnId: string
   const run = async () => {
     const result = await fork.call(name, args, { ...rest, timeoutMs: TOOL_TIMEOUT_MS }).catch(async (error) => {
       // Files that it has written until then are reviewed too, so they are stored before the review opens.
-      if (fork.connection.isOpen) await store(session, fork, about).catch(() => session.fork.close())
+      if (fork.connection.isOpen) await storeChanges(session, fork, about).catch(() => session.fork.close())
       throw error
     })
     if (fork.connection.isTampered) await session.fork.close()
     checkTampered(fork)
-    const changes = await store(session, fork, about)
+    const changes = await storeChanges(session, fork, about)
     const made = { isForked: true as const, ...(changes.total > 0 && { changes }), ...leftRunning(result) }
     return { ...result, more: { ...moreOf(name, result), ...made } }
   }
   return journal(session, callId, settled(run, settle), { times })
 }
 
-function aboutOf({ purpose }: Fork): VersionAbout {
-  return { by: 'review', reviewId: purpose.slice(REVIEW.length) }
-}
-
 function leftRunning(result: ToolResult): { leftRunning?: true } {
   return hasLeftRunning(result) ? { leftRunning: true } : {}
 }
 
-/** Stores what processes that a call of a review left running have written since. If that fails, the fork ends: it has more than is stored. */
-async function storeLateWrites(session: LiveSession): Promise<void> {
-  const fork = session.fork.goingOn(session.epoch)
-  if (!fork?.purpose.startsWith(REVIEW)) return
-  await store(session, fork, aboutOf(fork)).catch(async (error) => {
-    await session.fork.close()
-    if (isOwnershipError(error)) throw error
-  })
-}
-
 async function storedReview(session: LiveSession): Promise<StoredReview | undefined> {
   await session.openSandbox()
-  await storeLateWrites(session)
+  await endProcesses(session)
   const { saved } = session.sandbox
   const [id] = openSets(saved, REVIEW)
   const set = id === undefined ? undefined : saved.changeSets.get(id)
@@ -255,7 +240,7 @@ async function openFork(
 ): Promise<Fork> {
   session.fork.checkAllowed()
   await session.openForCall(signal)
-  await storeLateWrites(session)
+  await endProcesses(session)
   return session.locked(async () => {
     const { sandbox, epoch } = session
     const unsaved = await sandbox.checkpoint()
@@ -268,34 +253,6 @@ async function openFork(
     signal?.throwIfAborted()
     return fork
   })
-}
-
-/** Stores what the fork has changed so far. Previews that were never kept are forgotten with it: there is one at a time. */
-async function store(session: LiveSession, fork: Fork, about: VersionAbout): Promise<ChangeSummary> {
-  const { purpose: id } = fork
-  await session.openSandbox()
-  // Another instance had the session meanwhile and has gone on without these changes.
-  if (session.epoch !== fork.epoch) throw leaseLost()
-  return session.sandbox.exclusively(async (checkpoint) => {
-    const { changes, skipped } = await fork.diff()
-    const left = notKeptText('Not among the changes that you decide on', skipped)
-    if (left !== undefined) await session.events.notice('files_not_kept', left, fork.epoch)
-    const set: StoredChangeSet = { id, kind: 'open', at: Date.now(), about, changes }
-    const isEmpty = changes.length === 0
-    const drop = [...openSets(checkpoint, CALL), ...(isEmpty && checkpoint.changeSets.has(id) ? [id] : [])]
-    if (!isEmpty)
-      await checkpoint.commit({ put: [], deleted: [], drop: drop.filter((each) => each !== id), keep: [set] })
-    else await dropSets(checkpoint, drop)
-    return summaryOf(set)
-  })
-}
-
-function openSets({ changeSets }: Checkpoint, prefix: string): string[] {
-  return [...changeSets.values()].flatMap(({ id, kind }) => (kind === 'open' && id.startsWith(prefix) ? [id] : []))
-}
-
-async function dropSets(checkpoint: Checkpoint, drop: string[]): Promise<void> {
-  if (drop.length > 0) await checkpoint.commit({ put: [], deleted: [], drop })
 }
 
 function checkTampered({ connection }: Fork): void {

@@ -82,23 +82,58 @@ it('opens another fork after a decision if something was left out of the change 
   await vi.waitFor(() => expect(containers().map(({ id }) => id)).not.toContain(second))
 })
 
-// Seen before: the second call was run beside what the first one had left running, and its changes were shown with the second.
-it('ends what a call has left running before the fork serves another call', async () => {
+/** The next call leaves a process running. */
+function leaveRunning(): void {
   const { callTool } = FakeConnection.prototype
   vi.spyOn(FakeConnection.prototype, 'callTool').mockImplementationOnce(async function (this: FakeConnection, ...call) {
     const result = await callTool.apply(this, call)
     containers()[1]?.left.add('a server')
     return { ...result, structuredContent: { leftRunning: true } }
   })
+}
+
+// Seen before: the second call was run beside what the first one had left running, and its changes were shown with the second.
+it('ends what a call has left running before its changes are shown', async () => {
+  leaveRunning()
   const one = await preview('one', 'a.txt')
   expect(one).toMatchObject({ leftRunning: true, durationMs: expect.any(Number) })
-  await keep('one', one)
-  containers()[1]?.files.set('late.txt', 'written by the server after the call')
-  const two = await preview('two', 'b.txt')
   expect(containers()[1]?.left.size).toBe(0)
+  await keep('one', one)
+  const two = await preview('two', 'b.txt')
   expect(pathsOf(two)).toEqual(['b.txt'])
   expect(two).not.toHaveProperty('leftRunning')
   expect(forkFiles()).toEqual({ 'a.txt': 'one', 'b.txt': 'two' })
+})
+
+// Seen before: the fork was ended with what had been written since the last call.
+it.each([
+  ['is idle', { pauseAfterMs: 20 }],
+  ['stops', {}]
+])('stores what is written while a turn waits for a person, when the instance %s', async (how, options) => {
+  const other = await sessions.start('other', options)
+  leaveRunning()
+  const call = { callId: 'one', name: 'write_file', args: { path: 'a.txt', content: 'x' }, onOutput: () => {} }
+  const onEnd = vi.spyOn(FakeConnection.prototype, 'tidy').mockImplementationOnce(async () => {
+    containers()[1]?.files.set('late.txt', 'written until the end')
+    return true
+  })
+  await other.hold('s1', (hold) => hold.forks.run(call, 't1'))
+  if (how === 'stops') await other.stop()
+  await vi.waitFor(() => expect(other.openForks).toBe(0))
+  expect(onEnd).toHaveBeenCalled()
+  const saved = await manager.openSaved('s1')
+  const set = saved.changeSets.get('review:r-t1')
+  expect(set?.changes.map(({ path }) => path)).toEqual(['a.txt', 'late.txt'])
+  await saved.close()
+})
+
+it('ends the fork if what a call has left running can not be ended', async () => {
+  leaveRunning()
+  vi.spyOn(FakeConnection.prototype, 'tidy').mockResolvedValueOnce(false)
+  const one = await preview('one', 'a.txt')
+  expect(manager.openForks).toBe(0)
+  await keep('one', one)
+  expect(Object.fromEntries(containers()[0]?.files ?? [])).toEqual({ 'a.txt': 'one' })
 })
 
 it('opens another fork if the first can not be tidied', async () => {

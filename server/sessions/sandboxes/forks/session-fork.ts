@@ -66,6 +66,13 @@ export class Fork {
     void this.#tidy()
   }
 
+  /** Ends what calls have left running, so that the next diff has everything. Resolves to false if something may go on. */
+  async endProcesses(): Promise<boolean> {
+    if (!this.#mayRun) return true
+    this.#mayRun = !(await this.#tidy())
+    return !this.#mayRun
+  }
+
   #tidy(): Promise<boolean> {
     this.#tidied ??= this.connection.tidy().catch(() => false)
     return this.#tidied

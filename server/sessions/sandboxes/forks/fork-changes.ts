@@ -1,0 +1,70 @@
+/** Stores what a fork has changed as an open change set, and ends what still changes it before somebody decides. */
+import type { ChangeSummary } from '../../../../contract/effects/change-set.ts'
+import type { VersionAbout } from '../../../../contract/effects/effect-replies.ts'
+import type { Checkpoint, StoredChangeSet } from '../../../storage/checkpoint-store.ts'
+import { leaseLost } from '../../../storage/store-errors.ts'
+import { summaryOf } from '../../changes/changed-files.ts'
+import type { LiveSession } from '../live-session.ts'
+import { isOwnershipError } from '../ownership-error.ts'
+import { notKeptText } from '../restoring/not-kept-text.ts'
+import type { Fork } from './session-fork.ts'
+
+export const REVIEW = 'review:'
+export const CALL = 'call:'
+
+type Stored = Pick<LiveSession, 'events' | 'sandbox'>
+
+/** Stores what the fork has changed so far. Previews that were never kept are forgotten with it: there is one at a time. */
+export async function storeChanges(session: LiveSession, fork: Fork, about: VersionAbout): Promise<ChangeSummary> {
+  await session.openSandbox()
+  // Another instance had the session meanwhile and has gone on without these changes.
+  if (session.epoch !== fork.epoch) throw leaseLost()
+  return storeNow(session, fork, about)
+}
+
+function storeNow({ events, sandbox }: Stored, fork: Fork, about: VersionAbout): Promise<ChangeSummary> {
+  const { purpose: id } = fork
+  return sandbox.exclusively(async (checkpoint) => {
+    const { changes, skipped } = await fork.diff()
+    const left = notKeptText('Not among the changes that you decide on', skipped)
+    if (left !== undefined) await events.notice('files_not_kept', left, fork.epoch)
+    const set: StoredChangeSet = { id, kind: 'open', at: Date.now(), about, changes }
+    const isEmpty = changes.length === 0
+    const drop = [...openSets(checkpoint, CALL), ...(isEmpty && checkpoint.changeSets.has(id) ? [id] : [])]
+    if (!isEmpty)
+      await checkpoint.commit({ put: [], deleted: [], drop: drop.filter((each) => each !== id), keep: [set] })
+    else await dropSets(checkpoint, drop)
+    return summaryOf(set)
+  })
+}
+
+/**
+ * Ends the processes that calls of a review have left running, and stores what they have written until now. If that fails, the fork
+ * ends: it has more than is stored. The sandbox must be open under the fork's epoch.
+ */
+export async function endProcesses(session: Stored & Pick<LiveSession, 'epoch' | 'fork'>): Promise<void> {
+  const { epoch, fork: forks, sandbox } = session
+  const fork = forks.goingOn(epoch)
+  if (!fork?.purpose.startsWith(REVIEW)) return
+  const isEnded = await fork.endProcesses()
+  try {
+    if (!sandbox.savedUnder(epoch)) throw leaseLost()
+    await storeNow(session, fork, aboutOf(fork))
+  } catch (error) {
+    await forks.close()
+    if (isOwnershipError(error)) throw error
+  }
+  if (!isEnded) await forks.close()
+}
+
+export function aboutOf({ purpose }: Fork): VersionAbout {
+  return { by: 'review', reviewId: purpose.slice(REVIEW.length) }
+}
+
+export function openSets({ changeSets }: Checkpoint, prefix: string): string[] {
+  return [...changeSets.values()].flatMap(({ id, kind }) => (kind === 'open' && id.startsWith(prefix) ? [id] : []))
+}
+
+export async function dropSets(checkpoint: Checkpoint, drop: string[]): Promise<void> {
+  if (drop.length > 0) await checkpoint.commit({ put: [], deleted: [], drop })
+}
