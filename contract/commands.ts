@@ -68,6 +68,8 @@ export const COMMAND_SCHEMAS = {
    * answered with its `turnId` then.
    */
   'history:rewind': z.object({ from: z.number().int().positive(), message: message.optional() }),
+  /** Undoes the last rewind, whose `seq` is `of`, if nobody has said anything since. */
+  'history:restore': z.object({ of: z.number().int().positive() }),
   'model:select': z.object({
     model: z.string().min(1).max(200),
     history: z.enum(HISTORY_CHOICES).optional(),

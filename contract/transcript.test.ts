@@ -95,7 +95,8 @@ const DATA: { [T in SessionEvent['type']]: fc.Arbitrary<Extract<SessionEvent, { 
     changes,
     by: fc.constant('human' as const)
   }),
-  'history:rewound': fc.record({ from: fc.nat(60), by: fc.constant('human' as const) })
+  'history:rewound': fc.record({ from: fc.nat(60), by: fc.constant('human' as const) }),
+  'history:restored': fc.record({ of: fc.nat(60), by: fc.constant('human' as const) })
 }
 
 const events = fc

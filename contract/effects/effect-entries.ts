@@ -24,11 +24,13 @@ export type EffectEntry =
       undone?: true
     }
   | ({ kind: 'reverted'; seq: number; at: number } & EventData<'files:reverted'>)
-  | { kind: 'rewound'; seq: number; at: number; from: number }
+  /** `turn` is the number that the rewind took; `undone`: the person has undone it. */
+  | { kind: 'rewound'; seq: number; at: number; from: number; turn: number; undone?: true }
 
 /** Describes the entry in one sentence. */
 export function effectText(entry: EffectEntry): string {
-  if (entry.kind === 'rewound') return 'The conversation was taken back to an earlier message.'
+  if (entry.kind === 'rewound')
+    return `The conversation was taken back to an earlier message.${entry.undone ? ' You undid that.' : ''}`
   const { total } = entry.changes
   const files = total === 1 ? '1 file' : `${total} files`
   if (entry.kind === 'reverted') return `You reverted ${files} in the workspace.`
@@ -50,6 +52,7 @@ interface AnyEntry {
   code?: string
   callId?: string
   rewound?: true
+  undone?: true
 }
 
 /** The parts of a transcript that these events change. */
@@ -89,6 +92,9 @@ export function applyEffect(transcript: Folded, event: SessionEvent): void {
       break
     case 'history:rewound':
       rewind(transcript, event.data.from, seq, at)
+      break
+    case 'history:restored':
+      restore(transcript, event.data.of)
       break
   }
 }
@@ -184,7 +190,29 @@ function rewind(transcript: Folded, from: number, seq: number, at: number): void
   transcript.contextTokens = 0
   // The last answer is gone, so there is nothing to retry.
   transcript.lastTurnEnd = null
-  push(transcript, { kind: 'rewound', seq, at, from })
+  push(transcript, { kind: 'rewound', seq, at, from, turn: transcript.turns })
+}
+
+/** An entry that an earlier rewind took back stays taken back. */
+function restore(transcript: Folded, of: number): void {
+  const { entries } = transcript
+  transcript.turns += 1
+  const at = entries.findIndex((entry) => entry.seq === of && isRewind(entry))
+  const undone = entries[at]
+  if (!undone || !isRewind(undone)) return
+  entries[at] = { ...undone, undone: true }
+  const others = entries.filter(isRewind).filter((entry) => !entry.undone)
+  const isTaken = ({ seq }: AnyEntry) => others.some((other) => seq >= other.from && seq < other.seq)
+  for (const [index, entry] of entries.entries()) {
+    if (entry.seq < undone.from || !entry.rewound || isTaken(entry)) continue
+    const { rewound: _, ...restored } = entry
+    entries[index] = restored
+  }
+  transcript.rewoundTurns = Math.max(0, ...others.map(({ turn }) => turn))
+}
+
+function isRewind(entry: AnyEntry): entry is Extract<EffectEntry, { kind: 'rewound' }> {
+  return entry.kind === 'rewound'
 }
 
 /** A turn that a rewind ended may still write, for example on another instance. That counts as taken back too. */

@@ -68,5 +68,7 @@ export const EFFECT_SCHEMAS = {
    * The conversation from this event on was taken back. It stays readable, crossed out, but leaves the model's history. A rewind takes
    * the number of the next turn, so of a rewind and a message or a retry at the same moment, one counts.
    */
-  'history:rewound': z.object({ from: z.number().int(), by: z.literal('human') })
+  'history:rewound': z.object({ from: z.number().int(), by: z.literal('human') }),
+  /** The rewind with this `seq` was undone: what it took back counts again. It takes the number of the next turn too. */
+  'history:restored': z.object({ of: z.number().int(), by: z.literal('human') })
 } as const

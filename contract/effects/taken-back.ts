@@ -1,6 +1,19 @@
 /** Says what becomes of the fork of a review when calls are taken back. */
 import { callsOfEntry } from '../programs.ts'
 import type { CallEntry, Transcript } from '../transcript.ts'
+import type { EffectEntry } from './effect-entries.ts'
+
+/** The rewind that can be undone: the last one, while nothing has been said since. Undefined if there is none. */
+export function undoableRewind({ entries, turnId, forkedTurn }: Transcript): Rewind | undefined {
+  if (turnId !== null || forkedTurn !== null) return undefined
+  const at = entries.findLastIndex((entry) => entry.kind === 'rewound' && !entry.undone)
+  const since = entries
+    .slice(at + 1)
+    .some(({ kind, rewound }) => kind === 'fresh-start' || (kind === 'user' && !rewound))
+  const entry = entries[at]
+  return entry?.kind === 'rewound' && !since ? entry : undefined
+}
+type Rewind = Extract<EffectEntry, { kind: 'rewound' }>
 
 /** Whether the fork of a review has changes of calls that the person took back. */
 export function hasTakenBack(transcript: Transcript): boolean {

@@ -23,8 +23,9 @@ const CUT_OFF = {
 /** The conversation since its last fresh start, in the form that the model gets. */
 export function modelHistory(events: readonly SessionEvent[], transcript: Transcript): ChatMessage[] {
   const messages: ChatMessage[] = []
-  const notes = workspaceNotes(sinceFreshStart(events), askedIn(transcript))
-  const reviews = reviewNotes(events)
+  const counted = withoutUndone(events)
+  const notes = workspaceNotes(sinceFreshStart(counted), askedIn(transcript))
+  const reviews = reviewNotes(counted)
   const saved = savedAttachments(events)
   const isForeign = foreignAnswers(events)
   for (const event of exchanged(events)) {
@@ -54,11 +55,17 @@ function askedIn({ entries, calls }: Transcript): (callId: string) => number | u
 
 type Exchanged = Extract<SessionEvent, { type: 'user:message' | 'agent:response' }>
 
+/** Without the rewinds that were undone: then what they took back was never gone. */
+function withoutUndone(events: readonly SessionEvent[]): readonly SessionEvent[] {
+  const undone = new Set(events.flatMap(({ type, data }) => (type === 'history:restored' ? [data.of] : [])))
+  return undone.size === 0 ? events : events.filter(({ type, seq }) => type !== 'history:rewound' || !undone.has(seq))
+}
+
 /** The messages and answers that count since the last fresh start: without those that were replaced or taken back. */
 export function exchanged(events: readonly SessionEvent[]): Exchanged[] {
   let kept: Exchanged[] = []
   let turnId: string | null = null
-  for (const event of sinceFreshStart(events)) {
+  for (const event of sinceFreshStart(withoutUndone(events))) {
     if (event.type === 'user:message' || event.type === 'turn:reopened') turnId = event.data.turnId
     if (event.type === 'user:message') kept.push(event)
     if (event.type === 'history:rewound') turnId = null

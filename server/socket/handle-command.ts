@@ -40,6 +40,8 @@ export async function handleCommand(
       break
     case 'history:rewind':
       return chat.rewind(sessionId, parse(name, input))
+    case 'history:restore':
+      return chat.restore(sessionId, parse(name, input))
     case 'model:select': {
       const { model: wanted, ...how } = parse(name, input)
       const model = await models.resolve(wanted)

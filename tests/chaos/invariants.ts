@@ -67,14 +67,16 @@ function uploadsIn({ type, data }: StoredEvent): string[] {
 /** Entries that were taken back are crossed out and stay in the log, and the conversation continues without them. */
 function ofRewinds({ journal, events }: SessionEvidence): string[] {
   const { entries } = (events as SessionEvent[]).reduce(applyEvent, emptyTranscript())
-  const rewinds = events.filter(({ type }) => type === 'history:rewound')
+  const all = events.filter(({ type }) => type === 'history:rewound')
+  const undone = new Set(events.flatMap(({ type, data }) => (type === 'history:restored' ? [Number(data.of)] : [])))
+  const rewinds = all.filter(({ seq }) => !undone.has(seq))
   const isKept = ({ seq, kind, rewound }: TranscriptEntry) =>
     !rewound &&
     (kind === 'user' || kind === 'agent' || kind === 'call') &&
     rewinds.some((rewind) => seq >= Number(rewind.data.from) && seq < rewind.seq)
   return [
     ...journal.rewound
-      .filter((from) => !rewinds.some(({ data }) => data.from === from))
+      .filter((from) => !all.some(({ data }) => data.from === from))
       .map((from) => `taking back the message ${from} was accepted and is not in the log.`),
     ...entries.filter(isKept).map(({ seq }) => `the entry ${seq} was taken back and is not crossed out.`)
   ]

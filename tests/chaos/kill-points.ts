@@ -8,7 +8,6 @@ interface KillPoint extends Omit<PlantedBug, 'by' | 'caught'> {
 }
 
 const FORK = '/server/sessions/sandboxes/forks/session-fork.ts'
-const WORK = '/server/sessions/sandboxes/forks/forked-work.ts'
 const FILES = '/server/sessions/sandboxes/workspace-files.ts'
 const CHAT = '/server/sessions/chat/chat.ts'
 
@@ -36,9 +35,9 @@ export const KILL_POINTS: Record<string, KillPoint> = {
     after: 'if (this.#manifest)'
   },
   'store: the changes are stored': {
-    file: WORK,
-    replace: 'return summaryOf(set)\n  })\n}\n\nfunction openSets',
-    after: 'return summaryOf(set)\n  })\n}\n\nfunction openSets'
+    file: '/server/sessions/sandboxes/forks/fork-changes.ts',
+    replace: 'return summaryOf(set)\n  })',
+    after: 'return summaryOf(set)\n  })'
   },
   'decide: a kept preview is not recorded yet': {
     file: CHAT,

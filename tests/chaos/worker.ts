@@ -146,6 +146,12 @@ export class Worker {
     const { ok } = await this.#ask('history:rewind', { from, ...(text !== undefined && { message: { text, id } }) })
     if (ok) this.journal.rewound.push(from)
     if (ok && text !== undefined) this.journal.accepted.push(text)
+    if (ok && text === undefined && this.#random.chance(0.3)) await this.#restore()
+  }
+
+  async #restore(): Promise<void> {
+    const of = this.#client?.all('history:rewound').at(-1)?.seq
+    if (of !== undefined) await this.#ask('history:restore', { of: Number(of) })
   }
 
   /** Undoes the changes of one of the last calls. It is refused if they are undone already. */

@@ -38,7 +38,7 @@ type Act = () => Promise<unknown>
 const HABITS: Record<State, Record<string, number>> = {
   idle: {
     ...{ message: 70, retry: 25, keep: 9, fresh: 4, reset: 3, reload: 5, restart: 4, rewind: 10, change: 10 },
-    ...{ mode: 15, review: 20, revert: 10, upload: 8 }
+    ...{ mode: 15, review: 20, revert: 10, upload: 8, restore: 12 }
   },
   waiting: {
     approve: 50,
@@ -166,6 +166,10 @@ class Conversation {
       stop: () => send('turn:cancel'),
       reset: () => send('history:reset'),
       rewind: async () => send('history:rewind', { from: await this.#anyEntry() }),
+      restore: () => {
+        const rewind = transcript.entries.findLast((entry) => entry.kind === 'rewound' && !entry.undone)
+        return send('history:restore', { of: rewind?.seq ?? 1 })
+      },
       change: async () =>
         send('history:rewind', { from: await this.#anyEntry(), message: `Changed: ${this.#random.pick(SAID)}` }),
       keep: () => this.#switch(send, 'keep'),
@@ -269,10 +273,18 @@ function decision(call: CallEntry | undefined, answer: object): object {
   return { callId: call?.callId ?? 'none', hash: call?.preview?.hash ?? call?.hash, ...answer }
 }
 
-/** Entries that were taken back are crossed out and stay in the log. Events of a turn that a rewind ended no longer count. */
+/**
+ * Entries that were taken back are crossed out and stay in the log, those of a rewind that was undone count again. Events of a turn that a
+ * rewind ended no longer count.
+ */
 function rewindsOf(log: SessionEvent[], { entries }: Transcript): string[] {
-  const last = log.findLast((event) => event.type === 'history:rewound')
-  const from = last?.type === 'history:rewound' ? last.data.from : Number.POSITIVE_INFINITY
+  const undone = new Set(log.flatMap(({ type, data }) => (type === 'history:restored' ? [data.of] : [])))
+  const rewinds = log.flatMap((event) => (event.type === 'history:rewound' ? [event] : []))
+  const last = rewinds.findLast(({ seq }) => !undone.has(seq))
+  const isTaken = (seq: number) =>
+    rewinds.some((rewind) => !undone.has(rewind.seq) && seq >= rewind.data.from && seq < rewind.seq)
+  const gone = entries.filter(({ seq, rewound, kind }) => rewound && kind === 'user' && !isTaken(seq))
+  const from = last?.data.from ?? Number.POSITIVE_INFINITY
   const missed = entries.filter(
     ({ seq, kind, rewound }) =>
       !rewound && seq >= from && seq < (last?.seq ?? 0) && (kind === 'user' || kind === 'agent' || kind === 'call')
@@ -280,7 +292,8 @@ function rewindsOf(log: SessionEvent[], { entries }: Transcript): string[] {
   const lost = log.filter(({ type, seq }) => type === 'user:message' && !entries.some((entry) => entry.seq === seq))
   return [
     ...missed.map(({ seq }) => `the entry ${seq} was taken back and is not crossed out`),
-    ...lost.map(({ seq }) => `the message ${seq} is not shown`)
+    ...lost.map(({ seq }) => `the message ${seq} is not shown`),
+    ...gone.map(({ seq }) => `the message ${seq} is crossed out, and no rewind that counts took it back`)
   ]
 }
 

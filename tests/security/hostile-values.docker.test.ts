@@ -68,6 +68,7 @@ const COMMANDS: Record<keyof typeof COMMAND_SCHEMAS, unknown> = {
   'turn:retry': { turnId: 't1' },
   'history:reset': {},
   'history:rewind': { from: 1, message },
+  'history:restore': { of: 1 },
   'model:select': { model: 'demo/demo', history: 'keep', maxCancelled: 1 },
   'session:configure': { instructions: 'x', temperature: 1, effort: 'low' },
   'tool:revoke': { server: 's', name: 'n' },

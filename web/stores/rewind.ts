@@ -1,5 +1,6 @@
 import { defineStore } from 'pinia'
 import { shallowRef, toRaw, watch } from 'vue'
+import { undoableRewind } from '../../contract/effects/taken-back.ts'
 import type { TranscriptEntry } from '../../contract/transcript.ts'
 import { useSession } from './session.ts'
 
@@ -26,6 +27,10 @@ export const useRewind = defineStore('rewind', () => {
     const { entries } = toRaw(session.transcript)
     return !entries.some((each) => each.seq > seq && each.kind === 'fresh-start')
   }
+  function isUndoable({ seq }: TranscriptEntry): boolean {
+    return undoableRewind(toRaw(session.transcript))?.seq === seq
+  }
+  const undo = ({ seq }: TranscriptEntry) => session.sendOrShow('history:restore', { of: seq })
   watch(
     () => session.sessionId,
     () => {
@@ -33,5 +38,5 @@ export const useRewind = defineStore('rewind', () => {
       unfolded.value = new Set()
     }
   )
-  return { target, unfolded, ask, toggle, isRewindable }
+  return { target, unfolded, ask, toggle, isRewindable, isUndoable, undo }
 })

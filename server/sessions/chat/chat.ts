@@ -31,6 +31,8 @@ import {
   messageData,
   messageEvent,
   nothingToRetry,
+  notRestorable,
+  restoring,
   rewinding,
   rewindStart,
   turnInProgress,
@@ -203,6 +205,12 @@ export class Chat extends OpenChats {
     }
     this.chatOf(sessionId).driver.wake()
     return begun === undefined ? {} : { turnId: begun }
+  }
+
+  /** Undoes the last rewind, if nothing was said since. If a message comes at the same moment, the first one counts. */
+  async restore(sessionId: string, { of }: CommandData<'history:restore'>): Promise<object> {
+    if (!(await this.#once(sessionId, [restoring(await this.#begun(sessionId), of)]))) throw notRestorable()
+    return {}
   }
 
   /** Undoes one version of the workspace, or all since. Returns the version that this makes; none if nothing changed. */

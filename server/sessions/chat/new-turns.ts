@@ -1,5 +1,6 @@
 /** Messages begin turns, and rewinds take turns back. Both take the number of the next turn, so only one of them counts. */
 import type { CommandData } from '../../../contract/commands.ts'
+import { undoableRewind } from '../../../contract/effects/taken-back.ts'
 import type { EventData, SessionEvent } from '../../../contract/events.ts'
 import type { Transcript } from '../../../contract/transcript.ts'
 import { exchanged } from '../../agent/model-history.ts'
@@ -41,6 +42,19 @@ export function rewinding(transcript: Transcript, from: number, message?: Messag
   const rewound = { type: 'history:rewound', data: { from, by: 'human' }, key: turnKey(turns + 1) }
   const events = [...discardedReview(transcript, from), rewound]
   return message ? [...events, messageEvent(turns + 2, message)] : events
+}
+
+/** Brings back what the last rewind took back. Changes in a fork that it discarded stay discarded. */
+export function restoring(transcript: Transcript, of: number): NewEvent {
+  const { turns } = transcript
+  if (transcript.turnId !== null) throw turnInProgress()
+  if (undoableRewind(transcript)?.seq !== of) throw notRestorable()
+  return { type: 'history:restored', data: { of, by: 'human' }, key: turnKey(turns + 1) }
+}
+
+export function notRestorable(): AppError {
+  const message = 'This rewind can no longer be undone: the conversation has gone on since, or it was undone already.'
+  return new AppError('conflict', 'not_restorable', message)
 }
 
 /** An open review goes with the turns that it is about. If only later turns are taken back, it stays open. */

@@ -44,6 +44,44 @@ it('leaves out of the history what was taken back, and shows it crossed out', as
   expect((await fake.log()).filter(({ type }) => type === 'user:message')).toHaveLength(5)
 })
 
+const lastRewind = async () => (await entries()).findLast(({ kind }) => kind === 'rewound')?.seq ?? 0
+
+it('brings back what a rewind took back, and nothing that an earlier one did', async () => {
+  const { chat } = await open(answering)
+  await talk('one', 'two', 'three')
+  await chat.rewind('s1', { from: await seqOf('three') })
+  await chat.rewind('s1', { from: await seqOf('two') })
+  const of = await lastRewind()
+  await chat.restore('s1', { of })
+  expect(await shown()).toEqual(['one', 'answer 0', 'two', 'answer 1', '- three', '- answer 2'])
+  await expect(chat.restore('s1', { of })).rejects.toMatchObject({ code: 'not_restorable' })
+  await talk('other')
+  expect(texts(3)).toEqual(['one', '', 'two', '', 'other'])
+  // Something was said since the first rewind.
+  const first = (await entries()).find(({ kind }) => kind === 'rewound')?.seq ?? 0
+  await expect(chat.restore('s1', { of: first })).rejects.toMatchObject({ code: 'not_restorable' })
+  await chat.rewind('s1', { from: await seqOf('two') })
+  await chat.restore('s1', { of: await lastRewind() })
+  await chat.rewind('s1', { from: await seqOf('other') })
+  await chat.restore('s1', { of: await lastRewind() })
+  expect(await shown()).toEqual([
+    ...['one', 'answer 0', 'two', 'answer 1', '- three', '- answer 2'],
+    'other',
+    'answer 3'
+  ])
+})
+
+it('lets one of a message and the undoing of a rewind count, if both come at once', async () => {
+  const { chat } = await open(answering)
+  await talk('one')
+  await chat.rewind('s1', { from: await seqOf('one') })
+  const of = await lastRewind()
+  const [sent, restored] = await Promise.allSettled([chat.send('s1', { text: 'two' }), chat.restore('s1', { of })])
+  expect([sent.status, restored.status].toSorted()).toEqual(['fulfilled', 'rejected'])
+  const isBack = restored.status === 'fulfilled'
+  expect((await shown()).slice(0, 2)).toEqual(isBack ? ['one', 'answer 0'] : ['- one', '- answer 0'])
+})
+
 // Checked: with two appends, a message that comes between them is taken back too, and the second command is a second message.
 it('puts an edited message in the place of the old one in one append, and once', async () => {
   const { chat } = await open(answering)

@@ -64,6 +64,7 @@ export class BranchedEvents {
   #moved(type: string, data: Record<string, unknown>): Record<string, unknown> {
     if (type === 'turn:reopened' || type === 'history:rewound')
       return { ...data, from: this.#seqs.get(Number(data.from)) ?? 1 }
+    if (type === 'history:restored') return { ...data, of: this.#seqs.get(Number(data.of)) ?? 1 }
     if (type === 'tool:previewed') return withoutOutput(data)
     // The branch has its own versions of the files, so it can't undo those of the other session.
     const { changes: _, ...result } = data

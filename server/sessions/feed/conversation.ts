@@ -19,7 +19,8 @@ const HISTORY_EVENTS = new Set<SessionEvent['type']>([
   'session:notice',
   'model:selected',
   'history:reset',
-  'history:rewound'
+  'history:rewound',
+  'history:restored'
 ])
 
 /**

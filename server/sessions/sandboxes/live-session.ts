@@ -128,7 +128,7 @@ export class LiveSession {
     return this.locked(() => this.#closeFork())
   }
 
-  /** What processes in it have written since the last call is stored first: the turn may wait for a person and go on later. */
+  /** Stores what processes in it have written since the last call: the turn may wait for a person and go on later. */
   async #closeFork(): Promise<void> {
     await endProcesses(this).catch(() => {})
     await this.fork.close()

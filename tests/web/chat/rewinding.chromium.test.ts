@@ -47,6 +47,27 @@ async function withFiles(page: Page, files: ChangedFile[], callId = 'c1'): Promi
   await page.route('**/changes/*/revert?*', (route) => route.fulfill({ json: { hash: 'plan', files } }))
 }
 
+it('undoes a rewind by keyboard while nothing was said since', async () => {
+  const { me, session } = await now().arrive((session) => {
+    talked(session)
+    const from = session.transcript.entries.findLast(({ kind }) => kind === 'user')?.seq ?? 0
+    session.append('history:rewound', { from, by: 'human' })
+    session.onCommand = (command, { of }) => {
+      if (command === 'history:restore') session.append('history:restored', { of: Number(of), by: 'human' })
+    }
+  })
+  await me.button('Taken back: 1 message, 1 answer and 1 call').waitFor()
+  await me.button('Actions for this rewind').press('Enter')
+  await me.button('Undo this rewind').press('Enter')
+  await me.page.getByText('You undid that.').waitFor()
+  await me.page.getByText('I will write it down.').waitFor()
+  expect(await me.button('Taken back').count()).toBe(0)
+  expect(session.transcript.entries.some(({ rewound }) => rewound)).toBe(false)
+  await me.button('Actions for this rewind').press('Enter')
+  await me.button('Branch from here').waitFor()
+  expect(await me.button('Undo this rewind').count()).toBe(0)
+})
+
 it('rewinds to a message by keyboard, with the files since then, and folds what was taken back', async () => {
   const { me, session } = await now().arrive(talked)
   const { page } = me

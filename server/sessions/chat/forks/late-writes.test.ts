@@ -23,7 +23,7 @@ const write = (path: string) => called('write_file', JSON.stringify({ path, cont
 const paths = ({ data }: { data: Record<string, unknown> }) =>
   (data.changes as { files: { path: string }[] }).files.map(({ path }) => path)
 
-/** What processes that a call has left running do in the fork, until they are ended. */
+/** Writes as a process that a call has left running in the fork, if it was not ended. */
 function writeLate(path: string): void {
   const fork = [...sessions.engine.containers.values()].at(-1)
   if (fork?.left.size) fork.files.set(path, path)

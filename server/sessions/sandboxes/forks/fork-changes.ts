@@ -4,25 +4,32 @@ import type { VersionAbout } from '../../../../contract/effects/effect-replies.t
 import type { Checkpoint, StoredChangeSet } from '../../../storage/checkpoint-store.ts'
 import { leaseLost } from '../../../storage/store-errors.ts'
 import { summaryOf } from '../../changes/changed-files.ts'
-import type { LiveSession } from '../live-session.ts'
 import { isOwnershipError } from '../ownership-error.ts'
 import { notKeptText } from '../restoring/not-kept-text.ts'
-import type { Fork } from './session-fork.ts'
+import type { SessionEvents } from '../session-events.ts'
+import type { SessionSandbox } from '../session-sandbox.ts'
+import type { Fork, SessionFork } from './session-fork.ts'
 
 export const REVIEW = 'review:'
 export const CALL = 'call:'
 
-type Stored = Pick<LiveSession, 'events' | 'sandbox'>
+interface Session {
+  readonly epoch: number
+  readonly events: Pick<SessionEvents, 'notice'>
+  readonly sandbox: SessionSandbox
+  readonly fork: SessionFork
+  openSandbox(): Promise<void>
+}
 
 /** Stores what the fork has changed so far. Previews that were never kept are forgotten with it: there is one at a time. */
-export async function storeChanges(session: LiveSession, fork: Fork, about: VersionAbout): Promise<ChangeSummary> {
+export async function storeChanges(session: Session, fork: Fork, about: VersionAbout): Promise<ChangeSummary> {
   await session.openSandbox()
   // Another instance had the session meanwhile and has gone on without these changes.
   if (session.epoch !== fork.epoch) throw leaseLost()
   return storeNow(session, fork, about)
 }
 
-function storeNow({ events, sandbox }: Stored, fork: Fork, about: VersionAbout): Promise<ChangeSummary> {
+function storeNow({ events, sandbox }: Session, fork: Fork, about: VersionAbout): Promise<ChangeSummary> {
   const { purpose: id } = fork
   return sandbox.exclusively(async (checkpoint) => {
     const { changes, skipped } = await fork.diff()
@@ -42,7 +49,7 @@ function storeNow({ events, sandbox }: Stored, fork: Fork, about: VersionAbout):
  * Ends the processes that calls of a review have left running, and stores what they have written until now. If that fails, the fork
  * ends: it has more than is stored. The sandbox must be open under the fork's epoch.
  */
-export async function endProcesses(session: Stored & Pick<LiveSession, 'epoch' | 'fork'>): Promise<void> {
+export async function endProcesses(session: Session): Promise<void> {
   const { epoch, fork: forks, sandbox } = session
   const fork = forks.goingOn(epoch)
   if (!fork?.purpose.startsWith(REVIEW)) return
