@@ -39,7 +39,7 @@ export interface Sentence {
 }
 
 /** The best matches, weighed by the values of the sentence. `abstained`: none may be used without asking. */
-export async function routeSentence(core: GatewayServices, sentence: Sentence): Promise<RouteResult> {
+async function routeSentence(core: GatewayServices, sentence: Sentence): Promise<RouteResult> {
   const { request, given, options, signal } = sentence
   const routed = await routeRequest(core, request, { ...options, limit: WEIGHED }, signal)
   const matches = fitCandidates(core, request, given, routed.matches).slice(0, CANDIDATES)

@@ -124,8 +124,9 @@ export class LiveSession {
     this.#gone = why
   }
 
-  closeFork(): Promise<void> {
-    return this.locked(() => this.#closeFork())
+  async closeFork(): Promise<void> {
+    // Without a fork there is nothing to wait for: the lock may be taken for long.
+    if (this.fork.isOpen) await this.locked(() => this.#closeFork())
   }
 
   /** Stores what processes in it have written since the last call: the turn may wait for a person and go on later. */
