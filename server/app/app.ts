@@ -240,7 +240,7 @@ interface ChatParts {
 
 function createChat(
   settings: Settings,
-  { sessions, store, contents, feed, access, quotas }: Core,
+  { sessions, store, contents, feed, access, quotas, format }: Core,
   { models, servers, guard, audit, logger, refused, environment }: ChatParts
 ): Chat {
   const ownerOf = (sessionId: string) => access.ownerOf(sessionId)
@@ -251,6 +251,7 @@ function createChat(
     events: store.events,
     contents,
     checkQuota: (sessionId) => quotas.checkWork(sessionId),
+    mayWrite: (version) => format.mayWrite(version),
     instructionsOf: async (sessionId) => instructions.of(await ownerOf(sessionId)),
     models,
     policy: servers.policy,

@@ -182,6 +182,7 @@ export class House {
       events: wrap(store.events),
       contents: new FakeContentStore(),
       checkQuota: async () => {},
+      mayWrite: async () => true,
       instructionsOf: async () => '',
       models: this.models,
       policy: POLICY,

@@ -32,6 +32,8 @@ import {
   messageEvent,
   nothingToRetry,
   notRestorable,
+  olderInstances,
+  RESTORED_FORMAT,
   restoring,
   rewinding,
   rewindStart,
@@ -209,7 +211,10 @@ export class Chat extends OpenChats {
 
   /** Undoes the last rewind, if nothing was said since. If a message comes at the same moment, the first one counts. */
   async restore(sessionId: string, { of }: CommandData<'history:restore'>): Promise<object> {
-    if (!(await this.#once(sessionId, [restoring(await this.#begun(sessionId), of)]))) throw notRestorable()
+    const event = restoring(await this.#begun(sessionId), of)
+    // An older instance would not see it, and take the person's next message for one that it has already.
+    if (!(await this.deps.mayWrite(RESTORED_FORMAT))) throw olderInstances()
+    if (!(await this.#once(sessionId, [event]))) throw notRestorable()
     return {}
   }
 

@@ -41,6 +41,7 @@ export interface FakeChatOptions {
   /** How much each model can read. */
   contextTokens?: Record<string, number>
   checkQuota?: () => Promise<void>
+  mayWrite?: (format: number) => Promise<boolean>
   /** The sandbox; without it, opening one fails. `log` stores a call's traces. */
   workspace?: (log: EventLog, epoch: number) => Workspace & Pick<HeldSession, 'runTool'>
   /** A store and sessions of the test's own, which close last. */
@@ -75,6 +76,7 @@ export async function fakeChat(given: FakeChatOptions = {}): Promise<FakeChat> {
     events,
     contents: new FakeContentStore(),
     checkQuota: given.checkQuota ?? (async () => {}),
+    mayWrite: given.mayWrite ?? (async () => true),
     instructionsOf: async () => given.instructions ?? '',
     models: scripted(given.model ?? (() => [said('ok')]), requests, given),
     ...shared,

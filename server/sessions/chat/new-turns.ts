@@ -57,6 +57,15 @@ export function notRestorable(): AppError {
   return new AppError('conflict', 'not_restorable', message)
 }
 
+/** The format of the store in which logs can have `history:restored`. */
+export const RESTORED_FORMAT = 2
+
+export function olderInstances(): AppError {
+  const message =
+    'An older version of this server is still running beside this one. Try again when all of them are updated.'
+  return new AppError('unavailable', 'older_instances', message)
+}
+
 /** An open review goes with the turns that it is about. If only later turns are taken back, it stays open. */
 function discardedReview({ review, entries }: Transcript, from: number): NewEvent[] {
   if (!review) return []

@@ -71,6 +71,15 @@ it('brings back what a rewind took back, and nothing that an earlier one did', a
   ])
 })
 
+// Checked: if it is stored anyway, an older instance takes the next message for one that it has already.
+it('does not undo a rewind while an older instance could not read that', async () => {
+  const { chat } = await open({ ...answering, mayWrite: async (format) => format < 2 })
+  await talk('one')
+  await chat.rewind('s1', { from: await seqOf('one') })
+  await expect(chat.restore('s1', { of: await lastRewind() })).rejects.toMatchObject({ code: 'older_instances' })
+  expect(await shown()).toEqual(['- one', '- answer 0'])
+})
+
 it('lets one of a message and the undoing of a rewind count, if both come at once', async () => {
   const { chat } = await open(answering)
   await talk('one')

@@ -38,6 +38,7 @@ function chatOn(sessions: SessionManager, { step, sources = [], events = fake.st
     events,
     contents: fake.checkpoints,
     checkQuota: async () => {},
+    mayWrite: async () => true,
     instructionsOf: async () => '',
     models: {
       catalog: async () => ({ default: model, models: [], providers: [] }),

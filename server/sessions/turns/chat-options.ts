@@ -37,6 +37,8 @@ export interface ChatDeps {
   contents: ContentStore
   /** The owner's instructions to the model for all their sessions; empty if there are none. */
   instructionsOf(sessionId: string): Promise<string>
+  /** Returns false while an older instance lives that can't read this format of the store (`store-format.ts`). */
+  mayWrite(format: number): Promise<boolean>
   /** Throws if the session may not start new work. */
   checkQuota(sessionId: string): Promise<void>
   models: Models

@@ -11,8 +11,9 @@ import type { SessionStore } from '../session-store.ts'
 /**
  * 0: versions that announce nothing.
  * 1: logins to MCP servers can be in the store.
+ * 2: an event log can have `history:restored`, which takes the number of a turn.
  */
-const STORE_FORMAT = 1
+const STORE_FORMAT = 2
 
 const SPACE = 'store-format'
 /** The newest format that something was written in. An instance id can't have this form. */

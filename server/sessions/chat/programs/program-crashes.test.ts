@@ -67,7 +67,14 @@ class World {
     const shared = { policy: POLICY, guard, logger: silentLogger }
     const model = 'demo/demo'
     const chat = new Chat({
-      ...{ ...shared, sessions, events, contents: fake.checkpoints, checkQuota: async () => {} },
+      ...{
+        ...shared,
+        sessions,
+        events,
+        contents: fake.checkpoints,
+        checkQuota: async () => {},
+        mayWrite: async () => true
+      },
       instructionsOf: async () => '',
       models: {
         catalog: async () => ({ default: model, models: [], providers: [] }),
