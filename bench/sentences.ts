@@ -7,6 +7,7 @@ import {
   type LabelledRequest,
   type LabelledSentence,
   readLines,
+  type SentenceSet,
   startEightServers,
   type ToolCall,
   writingTools
@@ -26,8 +27,11 @@ export async function sentenceFigures(list: boolean): Promise<object> {
     fresh: await step('sentences: what runs, of the fresh set', () =>
       freshly((gateway) => runningFigures(gateway, 'fresh', list))
     ),
-    later: await step('sentences: what runs, of the latest set', () =>
+    later: await step('sentences: what runs, of the later set', () =>
       freshly((gateway) => runningFigures(gateway, 'later', list))
+    ),
+    newest: await step('sentences: what runs, of the newest set', () =>
+      freshly((gateway) => runningFigures(gateway, 'newest', list))
     ),
     learning: await step('sentences: learning', () => freshly(learningFigures))
   }
@@ -72,7 +76,7 @@ async function fillingFigures(gateway: Gateway, list: boolean): Promise<object> 
   }
 }
 
-async function runningFigures(gateway: Gateway, set: 'sentences' | 'fresh' | 'later', list: boolean): Promise<object> {
+async function runningFigures(gateway: Gateway, set: SentenceSet, list: boolean): Promise<object> {
   const writers = writingTools()
   const rows = []
   for (const { kind, request, reads, may } of readLines<LabelledSentence>(set)) {

@@ -37,7 +37,9 @@ export interface RecordedTool {
 /** This server says of no tool whether it only reads, so its user does. */
 const MORE: Record<string, Record<string, unknown>> = { github: { readOnly: ['get_*', 'list_*', 'search_*'] } }
 
-export function readLines<T>(name: 'tools' | 'requests' | 'sentences' | 'fresh' | 'later'): T[] {
+export type SentenceSet = 'sentences' | 'fresh' | 'later' | 'newest'
+
+export function readLines<T>(name: 'tools' | 'requests' | SentenceSet): T[] {
   const text = readFileSync(join(import.meta.dirname, `${name}.jsonl`), 'utf8')
   return text
     .trim()
