@@ -15,6 +15,8 @@ import {
 import { fitFigures } from './sentences/fit.ts'
 import { round, step } from './statistics.ts'
 
+const SETS: readonly SentenceSet[] = ['sentences', 'fresh', 'later', 'newest']
+
 type Gateway = Awaited<ReturnType<typeof startEightServers>>
 
 export async function sentenceFigures(list: boolean): Promise<object> {
@@ -23,18 +25,18 @@ export async function sentenceFigures(list: boolean): Promise<object> {
     filling: await step('sentences: arguments for a named tool', () =>
       freshly((gateway) => fillingFigures(gateway, list))
     ),
-    running: await step('sentences: what runs', () => freshly((gateway) => runningFigures(gateway, 'sentences', list))),
-    fresh: await step('sentences: what runs, of the fresh set', () =>
-      freshly((gateway) => runningFigures(gateway, 'fresh', list))
-    ),
-    later: await step('sentences: what runs, of the later set', () =>
-      freshly((gateway) => runningFigures(gateway, 'later', list))
-    ),
-    newest: await step('sentences: what runs, of the newest set', () =>
-      freshly((gateway) => runningFigures(gateway, 'newest', list))
-    ),
+    ...(await runningSets(list)),
     learning: await step('sentences: learning', () => freshly(learningFigures))
   }
+}
+
+async function runningSets(list: boolean): Promise<Record<string, object>> {
+  const figures: Record<string, object> = {}
+  for (const set of SETS) {
+    const run = () => freshly((gateway) => runningFigures(gateway, set, list))
+    figures[set] = await step(`sentences: what runs, of ${set}.jsonl`, run)
+  }
+  return figures
 }
 
 /** In a gateway of its own: it learns from tools that are named. */
@@ -111,28 +113,40 @@ async function runningFigures(gateway: Gateway, set: SentenceSet, list: boolean)
 
 /** A client finds and then names the tool for each request; after that, other requests for the same tools are asked again. */
 async function learningFigures(gateway: Gateway): Promise<object> {
-  const sentences = readLines<LabelledSentence>('sentences').filter(({ reads }) => reads)
-  const measure = async () => {
-    let first = 0
-    let ranRight = 0
-    for (const { request, may } of sentences) {
-      const found = (await gateway.gateway.call('find_tool', { query: request })).structuredContent as {
-        matches: { server: string; tool: string }[]
-      }
-      const [best] = found.matches
-      if (may.some(({ server, tool }) => server === best?.server && tool === best.tool)) first += 1
-      const { ran } = await gateway.execute({ request })
-      if (ran && may.some((call) => isSame(call, ran))) ranRight += 1
-    }
-    return { firstPercent: percent(first, sentences.length), ranRightPercent: percent(ranRight, sentences.length) }
+  const sets = SETS.map((set) => ({ set, asked: readLines<LabelledSentence>(set).filter(({ reads }) => reads) }))
+  const measureAll = async () => {
+    const figures: Record<string, Awaited<ReturnType<typeof measureLearned>>> = {}
+    for (const { set, asked } of sets) figures[set] = await measureLearned(gateway, asked)
+    return figures
   }
-  const before = await measure()
+  const before = await measureAll()
   const history = readLines<LabelledRequest>('requests')
   for (const { request, server, tool, params } of history) {
     await gateway.gateway.call('find_tool', { query: request })
     await gateway.execute({ server, tool, params })
   }
-  return { history: history.length, asked: sentences.length, before, after: await measure() }
+  const after = await measureAll()
+  const rows = sets.map(({ set, asked }) => [set, { asked: asked.length, before: before[set], after: after[set] }])
+  return { history: history.length, ...Object.fromEntries(rows) }
+}
+
+async function measureLearned(gateway: Gateway, asked: readonly LabelledSentence[]) {
+  let first = 0
+  let ranRight = 0
+  let ranWrong = 0
+  for (const { request, may } of asked) {
+    const found = (await gateway.gateway.call('find_tool', { query: request })).structuredContent as {
+      matches: { server: string; tool: string }[]
+    }
+    const [best] = found.matches
+    if (may.some(({ server, tool }) => server === best?.server && tool === best.tool)) first += 1
+    const { ran } = await gateway.execute({ request })
+    if (ran === undefined) continue
+    if (may.some((call) => isSame(call, ran))) ranRight += 1
+    else ranWrong += 1
+  }
+  const share = (part: number) => percent(part, asked.length)
+  return { firstPercent: share(first), ranRightPercent: share(ranRight), ranWrong }
 }
 
 function isSame(a: ToolCall, b: ToolCall): boolean {

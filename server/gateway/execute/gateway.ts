@@ -33,11 +33,11 @@ export class Gateway {
   readonly #offers = new RecentOffers()
   /** Loaded with the first call, because its rules for sentences would delay the start. */
   readonly #routing = new Lazy(async () => {
-    const [{ execute, roundConfidence }, { routeRequest }] = await Promise.all([
+    const [{ execute, roundConfidence }, { decide }] = await Promise.all([
       import('./execute.ts'),
       import('./route-request.ts')
     ])
-    return { execute, roundConfidence, routeRequest }
+    return { execute, roundConfidence, decide }
   })
 
   /** The tools that clients see. */
@@ -119,15 +119,13 @@ export class Gateway {
     const limit = number(args, 'limit', 1, MAX_LIMIT) ?? DEFAULT_LIMIT
     const threshold = number(args, 'threshold', 0, 1)
     const about = { caller: context.caller, by: 'find_tool', request: query } as const
-    const { roundConfidence, routeRequest } = await this.#routing.get()
+    const { roundConfidence, decide } = await this.#routing.get()
     const find = async () => {
       const { pending, failed } = await this.#discovery.discover(core, context)
-      const options = {
-        limit: Math.max(limit, PLAUSIBLE),
-        owner: context.caller.owner,
-        ...(threshold === undefined ? {} : { threshold })
-      }
-      return { pending, failed, ...(await routeRequest(core, query, options, context.signal)) }
+      const options = { limit: Math.max(limit, PLAUSIBLE), owner: context.caller.owner }
+      const decided = await decide(core, { request: query, given: {}, options, signal: context.signal })
+      const isBelow = threshold !== undefined && (decided.matches[0]?.confidence ?? 0) < threshold
+      return { pending, failed, ...decided, abstained: threshold === undefined ? decided.abstained : isBelow }
     }
     const {
       matches: all,

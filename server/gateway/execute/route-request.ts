@@ -1,5 +1,6 @@
 import { NAMED } from '../../routing/confidence.ts'
-import type { FindOptions, RouteResult } from '../../routing/port.ts'
+import type { FindOptions, RouteMatch, RouteResult } from '../../routing/port.ts'
+import { isSmallTalk } from '../../routing/words/small-talk.ts'
 import type { GatewayServices } from '../gateway-services.ts'
 import { fitCandidates } from './fit-candidates.ts'
 import { hasTwin } from './twin-tools.ts'
@@ -41,10 +42,12 @@ export interface Sentence {
 /** The best matches, weighed by the values of the sentence. `abstained`: none may be used without asking. */
 async function routeSentence(core: GatewayServices, sentence: Sentence): Promise<RouteResult> {
   const { request, given, options, signal } = sentence
-  const routed = await routeRequest(core, request, { ...options, limit: WEIGHED }, signal)
-  const matches = fitCandidates(core, request, given, routed.matches).slice(0, CANDIDATES)
+  const { limit = CANDIDATES } = options
+  const routed = await routeRequest(core, request, { ...options, limit: Math.max(WEIGHED, limit) }, signal)
+  const weighed = fitCandidates(core, request, given, routed.matches.slice(0, WEIGHED))
+  const matches = descending([...weighed, ...routed.matches.slice(WEIGHED)]).slice(0, limit)
   const isUnsure = routed.abstained && (matches[0]?.confidence ?? 0) < SURE_BY_VALUES
-  return { ...routed, matches, abstained: isUnsure || hasTwin(core, request, matches) }
+  return { ...routed, matches, abstained: isUnsure || isSmallTalk(request) || hasTwin(core, request, matches) }
 }
 
 export interface Decided extends RouteResult {
@@ -53,18 +56,36 @@ export interface Decided extends RouteResult {
 }
 
 /**
- * The matches for a sentence, the one that may run first. Past choices may rank tools, but what runs is decided by the sentence: they
- * may be old, or made for another sentence. They only stop it, if the same words were last meant for another tool.
+ * The matches for a sentence, the one that may run first: `find_tool` shows them, and `execute` runs it. Past choices may rank tools, but
+ * what runs, and how sure that is, is decided by the sentence: they may be old, or made for another sentence. They only stop it, if the
+ * same words were last meant for another tool.
  */
 export async function decide(core: GatewayServices, sentence: Sentence): Promise<Decided> {
   const learned = await routeSentence(core, sentence)
   if (!learned.recalled) return { ...learned, isLearned: false }
   const plain = await routeSentence(core, { ...sentence, options: { ...sentence.options, ignoresUsage: true } })
   const [[best], [other]] = [plain.matches, learned.matches]
-  const isSame = best?.server === other?.server && best?.tool === other?.tool
+  const isSame = best !== undefined && other !== undefined && nameOf(best) === nameOf(other)
   const isStopped = !isSame && (learned.recalled >= SAME_WORDS || (best?.confidence ?? 0) < SURE)
-  if (plain.abstained || isStopped) return { ...learned, isLearned: true }
-  const isShown = plain.matches.some(({ server, tool }) => server === other?.server && tool === other.tool)
-  const matches = isShown || !other ? plain.matches : [...plain.matches.slice(0, -1), { ...other, confidence: 0 }]
-  return { ...plain, matches, isLearned: false }
+  if (plain.abstained || isStopped || !best) return { ...learned, isLearned: true }
+  return { ...plain, matches: inOrder(best, learned.matches, plain.matches), isLearned: false }
+}
+
+/** The first match, and the others as past choices rank them. None gets a higher confidence than the sentence gives it. */
+function inOrder(best: RouteMatch, ranked: readonly RouteMatch[], plain: readonly RouteMatch[]): RouteMatch[] {
+  const sure = new Map(plain.map((match) => [nameOf(match), match.confidence]))
+  const others = ranked.filter((match) => nameOf(match) !== nameOf(best))
+  const judged = others.map((match) => ({ ...match, confidence: sure.get(nameOf(match)) ?? 0 }))
+  return descending([best, ...judged]).slice(0, ranked.length)
+}
+
+const nameOf = ({ server, tool }: RouteMatch) => `${server}\n${tool}`
+
+/** No match is surer than the one before it. */
+function descending(matches: readonly RouteMatch[]): RouteMatch[] {
+  let ceiling = 1
+  return matches.map((match) => {
+    ceiling = Math.min(ceiling, match.confidence)
+    return { ...match, confidence: ceiling }
+  })
 }
