@@ -74,11 +74,14 @@ export interface ServerEntry {
   command: string
   args: string[]
   env: Record<string, string>
+  cwd: string
   approval?: Record<string, string>
 }
 
-/** Throws if one of them can't be installed. */
+/** Throws if one of them can't be installed. They work beside `folder`, because browsers leave files where they work. */
 export async function taskServers(folder: string): Promise<Record<string, ServerEntry>> {
+  const cwd = `${folder}-scratch`
+  mkdirSync(cwd)
   const { servers, problem } = await eightServers()
   if (problem) throw new Error(problem)
   const browser = ['--headless', '--isolated']
@@ -94,7 +97,7 @@ export async function taskServers(folder: string): Promise<Record<string, Server
     // The filesystem server of the list has another folder.
     const all = name === 'filesystem' ? args.slice(0, 1) : args
     const approval = ALLOWED.has(name) ? { approval: { '*': 'allow' } } : {}
-    return [name, { command, args: [...all, ...(own.args ?? [])], env: { ...env, ...own.env }, ...approval }]
+    return [name, { command, args: [...all, ...(own.args ?? [])], env: { ...env, ...own.env }, cwd, ...approval }]
   })
   return Object.fromEntries(entries)
 }

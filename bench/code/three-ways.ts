@@ -10,7 +10,7 @@ import { ApprovalInbox } from '../../server/policy/approval-inbox.ts'
 import { openEmbeddedStore } from '../../server/storage/embedded/open-embedded-store.ts'
 import { eventually } from '../../tests/support/eventually.ts'
 import { type GatewayProcess, startGateway } from '../../tests/support/gateway-process.ts'
-import { temporaryFolder } from '../../tests/support/temporary-folder.ts'
+import { discard, temporaryFolder } from '../../tests/support/temporary-folder.ts'
 import { readProgram } from '../../workspace-server/code/read-program.ts'
 import { connectStdio } from '../gateway/ways.ts'
 import { quantile, round, step } from '../statistics.ts'
@@ -58,8 +58,8 @@ function toolsUsed(code: string): string[][] {
 
 async function withAllTools(servers: Servers): Promise<Solver> {
   const clients = new Map<string, Awaited<ReturnType<typeof connectStdio>>['client']>()
-  for (const [name, { command, args, env }] of Object.entries(servers)) {
-    const { client } = await connectStdio(command, args, env, 'auto')
+  for (const [name, { command, args, env, cwd }] of Object.entries(servers)) {
+    const { client } = await connectStdio(command, args, env, 'auto', cwd)
     clients.set(name, client)
     await client.listTools(undefined, { timeout: 60_000 })
   }
@@ -172,6 +172,7 @@ export async function threeWays(): Promise<object> {
     }
   }
   site.close()
+  discard(root)
   return summed(costs)
 }
 

@@ -46,10 +46,17 @@ export async function connectStdio(
   command: string,
   args: string[],
   env: Record<string, string> = {},
-  era: Era = 'legacy'
+  era: Era = 'legacy',
+  cwd?: string
 ) {
   const { PATH = '', HOME = '' } = process.env
-  const transport = new StdioClientTransport({ command, args, env: { PATH, HOME, ...env }, stderr: 'ignore' })
+  const transport = new StdioClientTransport({
+    command,
+    args,
+    env: { PATH, HOME, ...env },
+    stderr: 'ignore',
+    ...(cwd && { cwd })
+  })
   const client = new Client({ name: 'bench', version: '1' }, { versionNegotiation: { mode: era } })
   await client.connect(transport)
   return { client, pid: transport.pid ?? 0 }
