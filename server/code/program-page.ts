@@ -14,6 +14,12 @@ export const PROGRAM_PARAMETERS = {
   }
 }
 
+/** They read what an answer has only a part of. */
+export const READ_ON_PARAMETERS = {
+  from: { type: 'integer', minimum: 0, description: 'Without "code": reads on from this character.' },
+  of: { enum: ['value', 'logs'], description: 'With "from". Default: value, as JSON.' }
+}
+
 export const PROGRAM_API = `API: await tools.SERVER.TOOL(args) returns the structured result or the text, and throws a ToolError with code and message; write tools["my-server"]["my-tool"] for other names. await search("words") finds tools as [{server, tool, confidence, description}]; await describe(server, tool) returns a TypeScript signature. progress(text), console.log(…), setTimeout. Top-level await works; the last expression or "return" is the value. Use Promise.all for independent calls. There is no import, fetch, process or file access; time and Math.random are replayed.`
 
 export const PROGRAM_PURPOSE =

@@ -1,26 +1,29 @@
 /** The outcome of a run for a model, which pays for every character. */
 import { headOf, tailOf } from '../lib/cut-text.ts'
+import { MAX_LOG_CHARS, MAX_VALUE_CHARS, wholeOutcome } from './long-outcome.ts'
 import { describeCall, type RunState } from './run-log.ts'
 
-const MAX_VALUE_CHARS = 32_000
-const MAX_LOG_CHARS = 16_000
 const MAX_NAMED = 10
 const MAX_NAME_CHARS = 300
 
-/** The value of a program that ended well, or its error. `instead` says what a model can do about a value that is too long. */
+/** Tells a model how to get the rest of a text that is too long for an answer. */
+export type ReadOn = (place: { from: number; of?: 'logs' }) => string
+
+/** The value of a program that ended well, or its error. */
 export function outcomeOfRun(
-  { end, calls }: Pick<RunState, 'end' | 'calls'>,
-  instead = 'Return less.'
+  { end, calls, logs }: Pick<RunState, 'end' | 'calls' | 'logs'>,
+  readOn: ReadOn = () => 'Return less.'
 ): Record<string, unknown> {
   if (!end) return { error: { code: 'internal', message: 'The program has no end.' } }
   if (!end.ok) {
     const line = 'line' in end && end.line ? { line: end.line } : {}
     return { error: { code: end.code, message: [end.message, ...leftBehind({ calls })].join('\n'), ...line } }
   }
-  const text = JSON.stringify(end.value) ?? 'null'
+  const { value: text } = wholeOutcome({ end, logs })
   if (text.length <= MAX_VALUE_CHARS) return { value: end.value }
-  const cut = `The value has ${text.length} characters; this is its beginning. ${instead}`
-  return { value: headOf(text, MAX_VALUE_CHARS), cut }
+  const value = headOf(text, MAX_VALUE_CHARS)
+  const cut = `As JSON, the value has ${text.length} characters; this is its beginning. ${readOn({ from: value.length })}`
+  return { value, cut }
 }
 
 /**
@@ -53,8 +56,9 @@ export function madeCalls({ calls }: Pick<RunState, 'calls'>): number {
 }
 
 /** The number of calls that a program has made, and the end of what it has printed. */
-export function workOfRun({ calls, logs }: Pick<RunState, 'calls' | 'logs'>): Record<string, unknown> {
+export function workOfRun({ calls, logs }: Pick<RunState, 'calls' | 'logs'>, readOn: ReadOn): Record<string, unknown> {
   const text = logs.join('\n')
-  const cut = text.length > MAX_LOG_CHARS ? `[${text.length - MAX_LOG_CHARS} characters cut]\n` : ''
+  const left = text.length - MAX_LOG_CHARS
+  const cut = left > 0 ? `[${left} characters cut. ${readOn({ from: 0, of: 'logs' })}]\n` : ''
   return { calls: madeCalls({ calls }), ...(text === '' ? {} : { logs: `${cut}${tailOf(text, MAX_LOG_CHARS)}` }) }
 }

@@ -215,9 +215,20 @@ export function chatRunId(sessionId: string): string {
   return `chat-${sessionId}`
 }
 
+/** The log with the long outcome of a session's last program. */
+export function keptOutcomeId(sessionId: string): string {
+  return `code-outcome:${sessionId}`
+}
+
+/** Removes what the programs of a chat have left. */
+export async function removeChatRun(events: EventLog, sessionId: string): Promise<void> {
+  await RunLog.remove(events, chatRunId(sessionId))
+  await events.remove(keptOutcomeId(sessionId))
+}
+
 /** The log of a chat's program counts in the size of the conversation. */
 export function chatLogIds(sessionIds: readonly string[]): string[] {
-  return sessionIds.flatMap((sessionId) => [sessionId, PREFIX + chatRunId(sessionId)])
+  return sessionIds.flatMap((sessionId) => [sessionId, PREFIX + chatRunId(sessionId), keptOutcomeId(sessionId)])
 }
 
 export function unknownRun(runId: string): AppError {

@@ -1,5 +1,5 @@
 /** The tool as a client sees it. The description is all that a model must know to write a program; a test runs its example. */
-import { PROGRAM_API, PROGRAM_PARAMETERS, PROGRAM_PURPOSE } from '../../code/program-page.ts'
+import { PROGRAM_API, PROGRAM_PARAMETERS, PROGRAM_PURPOSE, READ_ON_PARAMETERS } from '../../code/program-page.ts'
 import type { GatewayTool } from '../gateway-services.ts'
 
 const DESCRIPTION = `${PROGRAM_PURPOSE}
@@ -15,8 +15,9 @@ export const RUN_CODE: GatewayTool = {
     type: 'object' as const,
     properties: {
       ...PROGRAM_PARAMETERS,
-      runId: { type: 'string', description: 'An earlier run that has not ended.' },
-      cancel: { type: 'boolean', description: 'With "runId": ends the run.' }
+      runId: { type: 'string', description: 'An earlier run.' },
+      cancel: { type: 'boolean', description: 'With "runId": ends the run.' },
+      ...READ_ON_PARAMETERS
     },
     additionalProperties: false
   },

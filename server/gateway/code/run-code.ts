@@ -2,7 +2,8 @@
 import type { Caller } from '../../calls/caller.ts'
 import type { RunReport } from '../../code/active-run.ts'
 import type { CodeRuns } from '../../code/code-runs.ts'
-import { outcomeOfRun, workOfRun } from '../../code/run-answer.ts'
+import { pieceOf, wholeOutcome } from '../../code/long-outcome.ts'
+import { outcomeOfRun, type ReadOn, workOfRun } from '../../code/run-answer.ts'
 import type { RunAsker } from '../../code/run-index.ts'
 import type { RunState } from '../../code/run-log.ts'
 import { headOf } from '../../lib/cut-text.ts'
@@ -35,18 +36,22 @@ async function runCode(
   args: Args,
   { caller, meta, signal, onProgress, takesTasks }: CallContext
 ): Promise<Record<string, unknown>> {
-  const { code, runId, cancel, timeoutMs } = args
+  const { code, runId, cancel, timeoutMs, from, of } = args
   const runs = runsOf(core)
   const calls = gatewayCalls(core, discovery, { caller, ...(meta ? { meta } : {}) })
   if (typeof runId === 'string' && code === undefined) {
     if (cancel === true) return answer(await runs.cancel(runId, caller.owner))
+    if (from !== undefined) {
+      const { state } = await runs.report(runId, { owner: caller.owner, calls, signal }, 0)
+      return answered({ runId, ...pieceOf(wholeOutcome(state), from, of) })
+    }
     return answer(await report(runs, runId))
   }
   if (typeof code !== 'string' || runId !== undefined || cancel !== undefined) {
     throw new AppError(
       'invalid',
       'invalid_request',
-      'Give "code" to run a program, or "runId" of an earlier run, with "cancel" to end it.'
+      'Give "code" to run a program, or "runId" of an earlier run, with "cancel" to end it or "from" to read on in its value.'
     )
   }
   const started = await runs.start({ code, timeoutMs, asker: askerOf(caller), calls })
@@ -103,6 +108,10 @@ function askerOf({ owner, door, client }: Caller): RunAsker {
 
 function answer({ runId, status, state, expiresAt, queued }: RunReport): Record<string, unknown> {
   const data = status === 'ended' ? ended(runId, state) : open({ runId, state, expiresAt, queued }, status)
+  return answered(data)
+}
+
+function answered(data: Record<string, unknown>): Record<string, unknown> {
   const isError = data.status === 'failed' ? { isError: true } : {}
   return { content: [{ type: 'text', text: JSON.stringify(data) }], structuredContent: data, ...isError }
 }
@@ -117,14 +126,29 @@ function open({ runId, state, expiresAt, queued }: Omit<RunReport, 'status'>, st
   const waitingFor = asked.map(({ call: { n, server, tool, args, line } }) => {
     return { n, server, tool, line, args: headOf(JSON.stringify(args), MAX_ARGS_CHARS) }
   })
-  return { status, runId, reason, ...(waitingFor.length > 0 ? { waitingFor } : {}), ...workOfRun(state) }
+  return {
+    status,
+    runId,
+    reason,
+    ...(waitingFor.length > 0 ? { waitingFor } : {}),
+    ...workOfRun(state, readOnIn(runId))
+  }
 }
 
 function ended(runId: string, state: RunState) {
-  return { status: endedStatus(state), runId, ...outcomeOfRun(state), ...workOfRun(state) }
+  return {
+    status: endedStatus(state),
+    runId,
+    ...outcomeOfRun(state, readOnIn(runId)),
+    ...workOfRun(state, readOnIn(runId))
+  }
 }
 
 function endedStatus({ end }: RunState): string {
   if (end?.ok) return 'completed'
   return end?.code === 'code_cancelled' ? 'cancelled' : end?.code === 'code_expired' ? 'expired' : 'failed'
+}
+
+function readOnIn(runId: string): ReadOn {
+  return (place) => `Read on with run_code ${JSON.stringify({ runId, ...place })}, or return less.`
 }

@@ -135,3 +135,29 @@ it('keeps older clients as they were', async () => {
   const { structuredContent } = await client.callTool({ name: 'run_code', arguments: { code: CODE } })
   expect(structuredContent).toMatchObject({ status: 'running' })
 })
+
+it('gives the owner of a run the rest of a value and of its output', async () => {
+  await open(20_000)
+  const client = new Client({ name: 'old', version: '1' })
+  await client.connect(new StreamableHTTPClientTransport(url))
+  closers.push(() => client.close())
+  const run = async (args: Record<string, unknown>) => {
+    const { structuredContent, content } = await client.callTool({ name: 'run_code', arguments: args })
+    return { content, ...(structuredContent as Record<string, unknown>) } as Record<string, unknown>
+  }
+  const code = "console.log('y'.repeat(19_000)); Array.from({ length: 9000 }, () => 'a \u{1f600}')"
+  const { runId, value, cut, logs } = await run({ code })
+  expect(String(cut)).toContain(`run_code {"runId":"${runId}","from":${String(value).length}}`)
+  expect(String(logs)).toContain(`{"runId":"${runId}","from":0,"of":"logs"}`)
+  let whole = String(value)
+  for (let next: unknown = whole.length; next !== undefined; ) {
+    const piece = await run({ runId, from: next })
+    whole += String(piece.text)
+    next = piece.next
+  }
+  expect(JSON.parse(whole)).toEqual(Array(9000).fill('a \u{1f600}'))
+  expect(await run({ runId, of: 'logs', from: 0 })).toMatchObject({ text: 'y'.repeat(19_000) })
+  expect(JSON.stringify(await run({ runId, from: -1 }))).toContain('must be a whole number')
+  owner = 'another'
+  expect(JSON.stringify(await run({ runId, from: 0 }))).toContain('There is no run')
+})

@@ -2,7 +2,7 @@
  * The sessions of this instance: lets callers work in a session's sandbox, keeps leases alive meanwhile, and shuts everything
  * down cleanly. It does not decide what runs. Invariant: a job runs only while this instance holds the session's lease.
  */
-import { chatRunId, RunLog } from '../../code/run-log.ts'
+import { removeChatRun } from '../../code/run-log.ts'
 import { messageOf } from '../../lib/errors.ts'
 import { KeyedLock } from '../../lib/waiting/keyed-lock.ts'
 import { shuttingDown } from '../../lib/waiting/shutting-down.ts'
@@ -199,7 +199,7 @@ export class SessionManager {
       if (taken.record.containerId) await engine.remove(taken.record.containerId)
       await checkpoints.remove(sessionId, taken.record.epoch)
       await events.remove(sessionId, taken.record.epoch)
-      await RunLog.remove(events, chatRunId(sessionId))
+      await removeChatRun(events, sessionId)
       await store.remove(sessionId, taken.record.epoch)
       session.markGone()
     })
@@ -238,7 +238,7 @@ export class SessionManager {
       const { containerId, epoch } = taken.record
       for (const id of new Set([containerId, here])) if (id) await engine.remove(id)
       await events.remove(sessionId, epoch)
-      await RunLog.remove(events, chatRunId(sessionId))
+      await removeChatRun(events, sessionId)
       await store.remove(sessionId, epoch)
       session.markGone(sessionLost())
     })

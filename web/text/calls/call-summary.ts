@@ -23,6 +23,7 @@ export function effectiveArgs(call: CallEntry): Record<string, unknown> {
 /** One line that says what a call does. It may contain anything that the model wrote: show it with VisibleText. */
 export function callSummary(call: CallEntry): string {
   const args = effectiveArgs(call)
+  if (isProgram(call) && args.code === undefined) return 'Read on in what the last program returned'
   if (isProgram(call)) return `Run a program of ${count(text(args.code).split('\n').length, 'line')}`
   if (call.server !== WORKSPACE) return plainSummary(call.name, args)
   switch (call.name) {

@@ -115,14 +115,6 @@ await tools.crm.send({ to: mail.slice(0, 14) })
     expect(await chat.store.events.read('code-run:chat-s1')).toEqual([])
   })
 
-  it('tells the model how to keep a value that is too long, by a call that a person decides about', async () => {
-    const chat = await start("'x'.repeat(40_000)")
-    expect(await ended(chat)).toMatchObject({
-      value: expect.stringMatching(/^"x{31000,}$/),
-      cut: expect.stringContaining('store all of it with tools.workspace.write_file')
-    })
-  })
-
   it('keeps nothing but its log while a person decides, and goes on when they have', async () => {
     const chat = await start('await tools.crm.send({ to: "later" })')
     await waiting(chat, 1)

@@ -1,16 +1,17 @@
 import type { EventData } from '../../../../contract/events.ts'
-import { outcomeOfRun, workOfRun } from '../../../code/run-answer.ts'
+import { outcomeOfRun, type ReadOn, workOfRun } from '../../../code/run-answer.ts'
 import type { RunState } from '../../../code/run-log.ts'
 
 const CHARS_PER_TOKEN = 4
-/** A file of the workspace needs the same decision as any other write. */
-const INSTEAD = 'Return less, or store all of it with tools.workspace.write_file.'
+/** It is kept apart from the workspace: a file there needs the same decision as any other write. */
+const readOn: ReadOn = (place) =>
+  `Read on with run_code ${JSON.stringify(place)} until another program has ended, or return less. To have it as a file, store it in the program with tools.workspace.write_file.`
 
 type ProgramResult = Pick<EventData<'tool:result'>, 'isError' | 'content' | 'program'>
 
 /** The result of `run_code` for the model and the page. */
 export function programContent(state: RunState): ProgramResult {
-  const text = JSON.stringify({ ...outcomeOfRun(state, INSTEAD), ...workOfRun(state) }).toWellFormed()
+  const text = JSON.stringify({ ...outcomeOfRun(state, readOn), ...workOfRun(state, readOn) }).toWellFormed()
   const saved = { savedTokens: savedTokens(state, text) }
   return { isError: !state.end?.ok, content: [{ type: 'text', text }], program: saved }
 }

@@ -2,7 +2,7 @@ import { PROGRAMS } from '../../../../contract/own-sources.ts'
 import { RUN_CODE } from '../../../../contract/programs.ts'
 import type { ToolDefinitionInput } from '../../../calls/offered-tool.ts'
 import type { ToolSource } from '../../../calls/tool-source.ts'
-import { PROGRAM_API, PROGRAM_PARAMETERS, PROGRAM_PURPOSE } from '../../../code/program-page.ts'
+import { PROGRAM_API, PROGRAM_PARAMETERS, PROGRAM_PURPOSE, READ_ON_PARAMETERS } from '../../../code/program-page.ts'
 import { AppError } from '../../../lib/errors.ts'
 
 const DEFINITION: ToolDefinitionInput = {
@@ -13,8 +13,7 @@ The sandbox's own tools are tools.workspace.read_file and so on. The person deci
 Example: const {content} = await tools.workspace.read_file({path: "data.csv"}); content.split("\\n").length`,
   inputSchema: {
     type: 'object',
-    properties: PROGRAM_PARAMETERS,
-    required: ['code'],
+    properties: { ...PROGRAM_PARAMETERS, ...READ_ON_PARAMETERS },
     additionalProperties: false
   }
 }

@@ -6,6 +6,7 @@
 import { callsOfProgram } from '../../../../contract/programs.ts'
 import { type CallEntry, callOf } from '../../../../contract/transcript.ts'
 import { driveRun } from '../../../code/drive-run.ts'
+import { keepOutcome, keptOutcome, pieceOf } from '../../../code/long-outcome.ts'
 import { newProgram } from '../../../code/new-program.ts'
 import { leftBehind } from '../../../code/run-answer.ts'
 import type { AttemptOptions } from '../../../code/run-attempt.ts'
@@ -38,9 +39,12 @@ export async function runProgram(place: ProgramInput, input: RunInput): Promise<
     await append([{ type: 'tool:started', data: { callId }, key: onceKey('started', callId, 1) }])
   let log: RunLog | undefined
   try {
+    const { code, from, of } = program.decision?.editedArgs ?? program.args
+    if (code === undefined && from !== undefined) return await append([await readOn(place, callId, { from, of })])
     log = await openLog(place, input)
     await repair({ ...place, log, program })
     if (!log.state.end && (await drive({ ...place, log, program }, input)) === 'waiting') return
+    await keepOutcome(deps.events, sessionId, callId, log.state)
     await finish(place, callId, programContent(log.state))
   } catch (error) {
     // The server is stopping, or another instance has the session: the run goes on from its log.
@@ -52,6 +56,12 @@ export async function runProgram(place: ProgramInput, input: RunInput): Promise<
     await append([signal.aborted ? programStopped(callId, left) : resultOf(callId, { isError: true, content })])
   }
   await forgetProgram(deps, sessionId)
+}
+
+/** The result of a call that asks for more of what the last program returned or printed. */
+async function readOn({ deps, sessionId }: ProgramInput, callId: string, { from, of }: Record<string, unknown>) {
+  const piece = pieceOf(await keptOutcome(deps.events, sessionId), from, of)
+  return resultOf(callId, { isError: false, content: [{ type: 'text', text: JSON.stringify(piece) }] })
 }
 
 function paused(cause: AppError): AppError {
