@@ -2,6 +2,7 @@ import { applyEdits, findNodeAtLocation, modify, type Node, parseTree, stripComm
 import { AppError, hasCode } from '../lib/errors.ts'
 import { readSmallFile } from '../lib/files/read-small-file.ts'
 import { isRecord } from '../lib/is-record.ts'
+import { alikeName } from '../lib/near-names.ts'
 import { editFile } from './edit-file.ts'
 import { parseJsonWithLines } from './json-with-lines.ts'
 import { MAX_REGISTRY_BYTES, readRegistry } from './registry.ts'
@@ -83,8 +84,11 @@ function formatOf(text: string) {
 /** Throws if one of them already exists. */
 export async function addServers(file: string, added: RawServers): Promise<void> {
   await editRegistry(file, (servers) => {
-    const taken = Object.keys(added).find((name) => Object.hasOwn(servers, name))
-    if (taken !== undefined) throw exists(taken, file)
+    const names = Object.keys(added)
+    for (const [at, name] of names.entries()) {
+      const taken = alikeName([...Object.keys(servers), ...names.slice(0, at)], name)
+      if (taken !== undefined) throw exists(taken, file)
+    }
     return Object.entries(added).map(([name, raw]) => [[name], raw])
   })
 }
@@ -135,10 +139,12 @@ export async function changeServer(
     file,
     (servers) => {
       const current = own(servers, from, file)
-      if (to !== from && Object.hasOwn(servers, to)) throw exists(to, file)
-      const others =
+      const others = Object.keys(servers).filter((name) => name !== from)
+      const taken = to === from ? undefined : alikeName(others, to)
+      if (taken !== undefined) throw exists(taken, file)
+      const mentioned =
         to === from ? [] : Object.entries(servers).flatMap(([name, raw]) => mentions(name, raw, { from, to }))
-      return [...others, ...differences([from], current, edit(current))]
+      return [...mentioned, ...differences([from], current, edit(current))]
     },
     { from, to }
   )

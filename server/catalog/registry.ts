@@ -5,6 +5,7 @@
 import { AppError, hasCode } from '../lib/errors.ts'
 import { readSmallFile, whyUnreadable } from '../lib/files/read-small-file.ts'
 import { isRecord } from '../lib/is-record.ts'
+import { foldName } from '../lib/near-names.ts'
 import { EntryProblem } from './entry-values.ts'
 import { JsonSyntaxError, type LocatedJson, parseJsonWithLines } from './json-with-lines.ts'
 import { readEntry, unknownKeys } from './read-entry.ts'
@@ -49,14 +50,27 @@ export function readRegistry(text: string, file: string): Registry {
   const names = Object.keys(listed)
   if (names.length > MAX_SERVERS) throw broken(file, 1, `it has more than ${MAX_SERVERS} servers`)
   const registry: Registry = { servers: new Map(), problems: [] }
-  for (const name of names) addEntry(registry, located, root, name, listed[name])
+  const taken = new Map<string, string>()
+  for (const name of names) addEntry({ registry, taken, located, root }, name, listed[name])
   return registry
 }
 
-function addEntry(registry: Registry, located: LocatedJson, root: string, name: string, raw: unknown): void {
+interface Reading {
+  registry: Registry
+  /** The names so far, by `foldName`: two that look alike would be taken for each other. */
+  taken: Map<string, string>
+  located: LocatedJson
+  root: string
+}
+
+function addEntry({ registry, taken, located, root }: Reading, name: string, raw: unknown): void {
   const lineOf = (path: string[]) => located.lineOf([root, name, ...path])
   try {
+    const alike = taken.get(foldName(name))
+    if (alike !== undefined)
+      throw new EntryProblem([], `its name is too like that of "${alike}": give one of them another name`)
     registry.servers.set(name, readEntry(name, raw, lineOf([])))
+    taken.set(foldName(name), name)
   } catch (error) {
     if (!(error instanceof EntryProblem)) throw error
     registry.problems.push({ server: name, line: lineOf(error.path), reason: error.sentence, fatal: true })

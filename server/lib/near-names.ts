@@ -31,3 +31,15 @@ function distanceOf(a: string, b: string): number {
   }
   return row[b.length] ?? 0
 }
+
+/** A name as people and file systems compare it: without capital letters, outer spaces and Unicode variants. */
+export function foldName(name: string): string {
+  return name.normalize('NFKC').trim().toLowerCase()
+}
+
+/** Two such names would be taken for each other: in a list, on an approval card, as the name of a log file. */
+export function alikeName(names: Iterable<string>, wanted: string): string | undefined {
+  const folded = foldName(wanted)
+  for (const name of names) if (foldName(name) === folded) return name
+  return undefined
+}

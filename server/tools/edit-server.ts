@@ -20,6 +20,7 @@ import { storeSecrets } from '../catalog/store-secrets.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
 import { AppError } from '../lib/errors.ts'
 import { isRecord } from '../lib/is-record.ts'
+import { alikeName } from '../lib/near-names.ts'
 import { type KeyValueStore, sharedSecret } from '../storage/key-value-store.ts'
 
 export interface EditDeps {
@@ -67,7 +68,8 @@ export async function editServer(
   const raw = moved?.servers[to] ?? wanted
   const secrets = moved?.secrets ?? new Map<string, string>()
   const entry = validated(to, raw)
-  if (to !== from && registry().servers.has(to)) throw nameTaken(to)
+  const others = [...registry().servers.keys()].filter((name) => name !== from)
+  if (to !== from && alikeName(others, to) !== undefined) throw nameTaken(to)
   const hash = sign(key, ['edit', from, to, version, raw, [...secrets]])
   if (confirm === undefined) {
     const problems = unknownKeys(raw).map((unknown) => {

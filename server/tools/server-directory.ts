@@ -36,6 +36,7 @@ import type { StoredTool } from '../catalog/stored-tools.ts'
 import { type Connections, unknownServer } from '../connections/connections.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
 import { AppError, isAppError, messageOf } from '../lib/errors.ts'
+import { alikeName } from '../lib/near-names.ts'
 import type { ApprovalPolicy } from '../policy/approval-policy.ts'
 import type { DefinitionGuard } from '../policy/definition-guard.ts'
 import { type KeyValueStore, sharedSecret } from '../storage/key-value-store.ts'
@@ -262,7 +263,8 @@ export class ServerDirectory {
     const { registry, credentialsFile } = this.#options
     const { servers, problems } = registry()
     const plan = planServers(text, (name) => {
-      return servers.has(name) || problems.some(({ server, fatal }) => fatal && server === name)
+      const isTaken = alikeName(servers.keys(), name) !== undefined
+      return isTaken || problems.some(({ server, fatal }) => fatal && server === name)
     })
     if (!moveSecrets || credentialsFile === undefined) return { plan, secrets: new Map() }
     const moved = takeSecretsOut(plan.raw, secretsInUse(servers.values()))

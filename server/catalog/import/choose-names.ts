@@ -1,4 +1,5 @@
 import { basename } from 'node:path'
+import { alikeName } from '../../lib/near-names.ts'
 import { maskedTarget } from '../describe-target.ts'
 import { EntryProblem } from '../entry-values.ts'
 import { readEntry } from '../read-entry.ts'
@@ -18,7 +19,7 @@ export function chooseNames(
   const problems: string[] = []
   for (const server of found) {
     const { name, file, project } = server
-    const entryOf = (wanted: string) => registry.get(wanted) ?? fresh.get(wanted)?.entry
+    const entryOf = (wanted: string) => named(registry, wanted) ?? named(fresh, wanted)?.entry
     const isSame = (wanted: string) => entryOf(wanted)?.fingerprint === server.entry.fingerprint
     if (isSame(name)) continue
     if (entryOf(name) === undefined) fresh.set(name, server)
@@ -35,11 +36,16 @@ export function chooseNames(
         problems.push(`${file}: server "${name}" is left out: as "${other}", ${error.sentence}.`)
       }
     } else {
-      const other = fresh.get(name)
+      const other = named(fresh, name)
       const where = other === undefined ? 'mcp.json' : other.file
-      const runs = maskedTarget(other?.entry ?? registry.get(name) ?? server.entry)
+      const runs = maskedTarget(other?.entry ?? named(registry, name) ?? server.entry)
       problems.push(`${file}: server "${name}" is left out: ${where} has another one of this name (${runs}).`)
     }
   }
   return { fresh: [...fresh.values()], problems }
+}
+
+function named<T>(known: ReadonlyMap<string, T>, wanted: string): T | undefined {
+  const name = alikeName(known.keys(), wanted)
+  return name === undefined ? undefined : known.get(name)
 }

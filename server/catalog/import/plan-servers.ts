@@ -4,6 +4,7 @@
  */
 import type { PlannedServer } from '../../../contract/servers/servers.ts'
 import { isRecord } from '../../lib/is-record.ts'
+import { alikeName } from '../../lib/near-names.ts'
 import { showTarget } from '../describe-target.ts'
 import { EntryProblem } from '../entry-values.ts'
 import { type LocatedJson, parseJsonWithLines } from '../json-with-lines.ts'
@@ -36,7 +37,8 @@ export function planServers(text: string, taken: (name: string) => boolean): Ser
     const report = (reason: string, fatal: boolean, path: string[] = []) =>
       plan.problems.push({ server, line: lineOf(path), reason, fatal })
     try {
-      if (taken(server)) throw new EntryProblem([], 'there is a server of this name already; remove it first')
+      if (taken(server) || alikeName(raws.keys(), server) !== undefined)
+        throw new EntryProblem([], 'there is a server of this name already; remove it first')
       // A person who pastes an entry must not read files, folders or variables of this machine.
       const { raw, entry, notes } = translateEntry(server, theirs, lineOf([]), {})
       for (const note of notes) report(note, false, fieldOf(note))

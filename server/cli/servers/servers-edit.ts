@@ -7,6 +7,7 @@ import { refuseForeignPlaceholders } from '../../catalog/import/foreign-placehol
 import { planServers, warnings } from '../../catalog/import/plan-servers.ts'
 import { readEntry } from '../../catalog/read-entry.ts'
 import type { ServerEntry } from '../../catalog/server-entry.ts'
+import { alikeName } from '../../lib/near-names.ts'
 import { usageError } from '../usage-error.ts'
 import { oneName, print, type ServersContext } from './servers-context.ts'
 
@@ -38,7 +39,7 @@ async function addPasted(context: ServersContext, text: string): Promise<number>
   const { file, flags, rest } = context
   const other = [...Object.keys(flags).filter((flag) => flag !== 'json'), ...rest][0]
   if (other !== undefined) throw usageError('JSON has the whole entry: give nothing else with it.')
-  const { raw, problems } = planServers(text, (name) => context.registry.servers.has(name))
+  const { raw, problems } = planServers(text, (name) => alikeName(context.registry.servers.keys(), name) !== undefined)
   const fatal = problems.filter((problem) => problem.fatal)
   const names = Object.keys(raw)
   if (fatal.length > 0 || names.length === 0) {
