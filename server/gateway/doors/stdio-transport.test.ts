@@ -169,4 +169,31 @@ describe('the client side of the stdio door', () => {
     for (const refusal of [broken, number, long]) expect(refusal).toMatchObject({ error: { code: -32_700 } })
     expect(answer).toEqual({ jsonrpc: '2.0', id: 1, result: {} })
   })
+
+  // Seen failing: the refusal had no id, so the client waited for its answer until it gave up.
+  it.each([
+    ['at its start', { jsonrpc: '2.0', id: 7, method: 'tools/call', params: { text: 'x'.repeat(2000) } }],
+    ['at its end', { method: 'tools/call', params: { text: 'x'.repeat(2000) }, jsonrpc: '2.0', id: 7 }]
+  ])('answers a request that is too long, if its id is %s', async (_, request) => {
+    const { say, written } = await greeted()
+    await say(request)
+    const message = `This message has ${JSON.stringify(request).length} bytes; the limit is 1000.`
+    expect(written()).toEqual([{ jsonrpc: '2.0', id: 7, error: { code: -32_600, message } }])
+  })
+
+  it.each([
+    ['is an answer', { jsonrpc: '2.0', id: 7, result: { text: 'x'.repeat(2000) } }],
+    [
+      'has the id of something else first',
+      { method: 'tools/call', params: { id: 7, text: 'x'.repeat(2000) }, id: 'y"' }
+    ],
+    ['has the id of something else last', { method: 'tools/call', params: { text: 'x'.repeat(2000), id: 7 } }]
+  ])('answers no id if what is too long %s', async (_, message) => {
+    const { say, written } = await greeted()
+    await say(message)
+    expect(written()).toMatchObject([
+      { error: { code: -32_700, message: expect.stringContaining('the limit is 1000') } }
+    ])
+    expect(written()).toEqual([])
+  })
 })

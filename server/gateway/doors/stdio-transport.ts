@@ -8,6 +8,7 @@ import { AppError, messageOf } from '../../lib/errors.ts'
 import { isRecord } from '../../lib/is-record.ts'
 import { LineReader } from '../../lib/streams/line-reader.ts'
 import { claimsModern, type FastCall, INTERNAL_ERROR, MODERN, outcomeOf, readFastCall } from './fast-path.ts'
+import { oversizeRequestId } from './oversize-request.ts'
 
 interface FastPath {
   /** Rejects with the error that the client gets. */
@@ -61,9 +62,11 @@ export class StdioTransport implements Transport {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.closed = promise
     this.#resolveClosed = resolve
-    this.#lines = new LineReader(options.maxLineBytes ?? MAX_LINE_BYTES, {
+    const limit = options.maxLineBytes ?? MAX_LINE_BYTES
+    this.#lines = new LineReader(limit, {
       line: (bytes) => this.#onLine(bytes),
-      oversize: ({ bytes }) => this.#refuse(`A message of ${bytes} bytes is too long.`)
+      oversize: (line) =>
+        this.#refuse(`This message has ${line.bytes} bytes; the limit is ${limit}.`, oversizeRequestId(line))
     })
   }
 
@@ -174,9 +177,10 @@ export class StdioTransport implements Transport {
     else for (const id of ids) this.#post({ jsonrpc: '2.0', id, error })
   }
 
-  #refuse(message: string): void {
+  #refuse(message: string, id?: RequestId): void {
     this.onerror?.(new Error(message))
-    this.#post({ jsonrpc: '2.0', error: { code: PARSE_ERROR, message } })
+    if (id === undefined) this.#post({ jsonrpc: '2.0', error: { code: PARSE_ERROR, message } })
+    else this.#post({ jsonrpc: '2.0', id, error: { code: INVALID_REQUEST, message } })
   }
 
   /** A single answer is written at once; under load, all answers of one event loop round are written together. */
