@@ -83,3 +83,18 @@ it('one past choice does not outweigh the words', async () => {
   expect(answers).toEqual([{ ran: 'get_forecast' }, { ran: 'get_forecast' }])
   expect(ran()).not.toContain('secrets')
 })
+
+// Seen failing: the first choice changed nothing.
+it('one past choice is offered for the same words, if they do not ask for another tool', async () => {
+  const { ask, learn, ran } = await open()
+  const sentence = 'show me the usual morning things'
+  expect(await ask(sentence)).not.toMatchObject({ tool: 'list_secrets' })
+  learn(sentence, 'list_secrets', 1)
+  expect(await ask('Show me the usual morning things!')).toMatchObject({
+    status: 'needs_confirmation',
+    tool: 'list_secrets'
+  })
+  learn('list the coffees on the menu', 'get_forecast', 1)
+  expect(await ask('list the coffees on the menu')).toEqual({ ran: 'list_coffees' })
+  expect(ran()).not.toContain('secrets')
+})

@@ -30,7 +30,7 @@ export interface RouteResult {
   matches: RouteMatch[]
   /** No match is certain enough: `matches` are candidates to choose from. */
   abstained: boolean
-  /** Similarity of the nearest past request, 0 to 1. */
+  /** Similarity of the nearest past request, 0 to 1; less if its tool was chosen only once. */
   recalled?: number
 }
 

@@ -95,7 +95,7 @@ export function createToolCorpus(usage: OwnedUsage) {
       const nearest = isUsed && opinion ? opinion.nearest * opinion.support : 0
       const size = only?.size ?? index.size
       const about = { ranked, lexical, meaning, restricted, size, nearest }
-      const recalled = isUsed ? (opinion?.nearest ?? 0) : 0
+      const recalled = isUsed ? (opinion?.recalled ?? 0) : 0
       return { ranked, recalled, evidence: evidenceOf({ ...about, serverOf, nameOf, wordsOf }) }
     }
   }

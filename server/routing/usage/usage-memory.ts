@@ -21,8 +21,12 @@ const COMMON = 0.1
 const FEW = 2
 /** From this many uses of a tool on, its past requests count in full beside the words. */
 const ENOUGH = 3
-/** One use may be a mistake: even the same words again must not turn a search into a delete. */
+/** One use may be a mistake, but the same words again are likely to mean the same. What runs is decided without past choices. */
 const ONLY_ONE = 0.1
+const SAME_WORDS_ONCE = 0.25
+/** It stops no sentence that is sure without it. */
+const RECALLED_ONCE = 0.7
+const SAME_WORDS = 0.9
 /** The linear model is trained again when this share of the examples is new. */
 const NEW_SHARE = 0.1
 /** Takes a few milliseconds; calls are served in between. */
@@ -41,6 +45,8 @@ export interface UsageOpinion {
   nearest: number
   /** How often its tool was used, 0 to 1: a single past request must not outweigh the words. */
   support: number
+  /** `nearest`, but less if its tool was used only once. */
+  recalled: number
 }
 
 /** Shared weight per example, beginning with the oldest. */
@@ -73,7 +79,7 @@ function vote(
   store: UsageStore,
   dots: Float64Array,
   norm: number
-): Pick<UsageOpinion, 'nearest' | 'support'> & { votes: Map<UsedTool, number> } {
+): Pick<UsageOpinion, 'nearest' | 'support' | 'recalled'> & { votes: Map<UsedTool, number> } {
   const near: { at: number; tool: UsedTool; similarity: number }[] = []
   for (const at of shortlist(dots)) {
     const entry = store.entry(store.firstId + at)
@@ -86,8 +92,14 @@ function vote(
   const votes = new Map<UsedTool, number>()
   for (const { tool, similarity } of voters) votes.set(tool, (votes.get(tool) ?? 0) + similarity ** 3 / sum)
   const uses = near[0]?.tool.examples ?? 0
-  const support = uses === 1 ? ONLY_ONE : Math.min(1, uses / ENOUGH)
-  return { votes, nearest: Math.min(1, near[0]?.similarity ?? 0), support }
+  const nearest = Math.min(1, near[0]?.similarity ?? 0)
+  if (uses !== 1) return { votes, nearest, support: Math.min(1, uses / ENOUGH), recalled: nearest }
+  return {
+    votes,
+    nearest,
+    support: nearest >= SAME_WORDS ? SAME_WORDS_ONCE : ONLY_ONE,
+    recalled: RECALLED_ONCE * nearest
+  }
 }
 
 /** When the next slice of training runs. */
@@ -136,13 +148,13 @@ export function createUsageMemory(maxExamples: number, schedule: Schedule = setI
       const norm = Math.sqrt(texts.reduce((sum, text) => sum + rarity(store, store.features.get(text)) ** 2, 0))
       train()
       const pulls = pullsOn(store, known, norm)
-      const { votes, nearest, support } = vote(store, dotsWith(store, known), norm)
+      const { votes, ...about } = vote(store, dotsWith(store, known), norm)
       const byTool = new Map<string, UsageEvidence>()
       for (const [tool, pull] of pulls) {
         const grown = tool.examples / (tool.examples + FEW)
         byTool.set(tool.key, { votes: votes.get(tool) ?? 0, pull: pull * grown })
       }
-      return { byTool, nearest, support }
+      return { byTool, ...about }
     }
   }
 }
