@@ -1,6 +1,6 @@
 /**
  * Decides which entries of the registry get their secrets: those that a person added or accepted, word for word. Owns the record of
- * accepted entries, a file in the data folder, where no server can write. Invariant: an entry that anyone else added or changed in
+ * accepted entries, a file where no server can write: in the data folder that the person named, else in the user's own. Invariant: an entry that anyone else added or changed in
  * the file gets no secret. For a registry without a record (a new one, or one from before an upgrade), all current entries count as
  * accepted, once, unless it was only found in the working folder.
  */
@@ -36,10 +36,16 @@ interface GrantsSettings {
   MCP_CONFIG: string
   /** If set, nothing is accepted without a person, not even at the first start. */
   registryIsFound?: boolean
+  /** Defaults to DATA_DIR. */
+  grantsDir?: string
 }
 
-export function openGrants({ DATA_DIR, MCP_CONFIG, registryIsFound = false }: GrantsSettings): Grants {
-  const file = join(resolve(DATA_DIR), 'grants.json')
+export function grantsFile({ DATA_DIR, grantsDir = DATA_DIR }: Pick<GrantsSettings, 'DATA_DIR' | 'grantsDir'>): string {
+  return join(resolve(grantsDir), 'grants.json')
+}
+
+export function openGrants({ MCP_CONFIG, registryIsFound = false, ...folders }: GrantsSettings): Grants {
+  const file = grantsFile(folders)
   const registry = registryKey(MCP_CONFIG)
   const recorded = () => own(readAccepted(file, readText(file)), registry)
   let needsRecord = registryIsFound

@@ -5,6 +5,7 @@ import { open, readdir, rm, rmdir, stat } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import { dataPaths } from '../app/data-paths.ts'
 import { findWrongFolder, openStore } from '../app/open-store.ts'
+import { grantsFile } from '../catalog/grants.ts'
 import type { Settings } from '../config/settings.ts'
 import { userDefaults } from '../config/user-folders.ts'
 import { AppError } from '../lib/errors.ts'
@@ -137,7 +138,7 @@ async function wholeLines(file: string): Promise<number> {
 }
 
 async function copySecrets(settings: Settings, dataDir: string, backup: BackupFolder): Promise<void> {
-  const grants = join(dataDir, 'grants.json')
+  const grants = grantsFile(settings)
   if (existsSync(grants)) await backup.copy(grants, 'grants.json')
   const { logins } = dataPaths(dataDir)
   for (const name of await readdir(logins).catch(() => [])) {

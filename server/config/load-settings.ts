@@ -33,13 +33,13 @@ export function loadSettings({ flags = {}, env, dotenv = '', defaults = {} }: Se
     const { parse, fallback }: { parse: (text: string, name: string) => unknown; fallback?: unknown } = SETTINGS[name]
     values[name] = given === undefined ? fallback : parse(given, fromFlag === undefined ? name : `--${flag}`)
   }
-  const settings = { ...values, registryIsFound: isFound(String(values.MCP_CONFIG), { flags, env }) } as Settings
+  const isFound = (name: 'MCP_CONFIG' | 'DATA_DIR') =>
+    !isNamed(name, { flags, env }) && resolve(String(values[name])) !== userDefaults(env)[name]
+  const registryIsFound = isFound('MCP_CONFIG')
+  const grantsDir = isFound('DATA_DIR') ? { grantsDir: userDefaults(env).DATA_DIR } : {}
+  const settings = { ...values, registryIsFound, ...grantsDir } as Settings
   checkTogether(settings)
   return settings
-}
-
-function isFound(registry: string, sources: SettingSources): boolean {
-  return !isNamed('MCP_CONFIG', sources) && resolve(registry) !== userDefaults(sources.env).MCP_CONFIG
 }
 
 /** Whether the user set it. */

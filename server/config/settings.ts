@@ -297,6 +297,8 @@ export type Settings = {
 } & {
   /** Set if the person did not name the registry: any program could have put it, or a `.env` that names it, into the working folder. */
   readonly registryIsFound?: boolean
+  /** Where accepted entries are recorded, if not in DATA_DIR: any program could have put a folder that nobody named there. */
+  readonly grantsDir?: string
 }
 
 export function flagOf(name: SettingName): string | undefined {
