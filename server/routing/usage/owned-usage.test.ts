@@ -23,10 +23,27 @@ it('routes by the past requests of the same owner only', () => {
   expect(router.usage().map(({ owner }) => owner)).toEqual(Array(5).fill('ann'))
 })
 
-it('keeps no more examples than one owner could have, and drops those of who learned longest ago', () => {
+// Checked: if those who learned longest ago lose everything, Ann has nothing left.
+it('keeps no more examples than one owner could have, and drops those of who has most', () => {
   const usage = createOwnedUsage(4)
-  for (const [at, owner] of ['ann', 'bob', 'ann', undefined, 'cat'].entries()) usage.learn(example(owner, at), 's/t')
-  expect(usage.examples().map(({ owner }) => owner)).toEqual(['ann', 'ann', undefined, 'cat'])
+  const owners = ['ann', 'bob', 'bob', undefined, 'bob', 'bob', 'bob', 'cat', 'cat', 'cat']
+  for (const [at, owner] of owners.entries()) usage.learn(example(owner, at), 's/t')
+  expect(usage.examples().map(({ owner, at }) => [owner, at])).toEqual([
+    ['ann', 0],
+    [undefined, 3],
+    ['bob', 6],
+    ['cat', 9]
+  ])
   usage.clear()
   expect(usage.examples()).toEqual([])
+  for (const at of [1, 2, 3, 4]) usage.learn(example('ann', at), 's/t')
+  expect(usage.examples()).toHaveLength(4)
+})
+
+// Checked: if the owner who learned longest ago is forgotten, it is Ann.
+it('forgets nobody who has taught it more than a crowd of made-up owners', () => {
+  const usage = createOwnedUsage(20_000)
+  for (const at of [1, 2, 3]) usage.learn(example('ann', at), 's/t')
+  for (let at = 0; at < 1000; at += 1) usage.learn(example(`crowd ${at}`, at), 's/t')
+  expect(usage.examples().filter(({ owner }) => owner === 'ann')).toHaveLength(3)
 })

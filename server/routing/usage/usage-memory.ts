@@ -135,6 +135,10 @@ export function createUsageMemory(maxExamples: number, schedule: Schedule = setI
       store.add(example, key)
       learned += 1
     },
+    get size() {
+      return store.size
+    },
+    dropOldest: store.dropOldest,
     examples: store.examples,
     clear(): void {
       store.clear()
