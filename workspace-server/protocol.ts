@@ -24,6 +24,8 @@ export const INSIDE = {
   /** A readable copy, for runtimes that refuse to run an unreadable file (gVisor). */
   readableNode: '/opt/mcp/bin/node',
   server: '/opt/mcp/server.mjs',
+  /** An execute-only copy of bash. The first process of a container runs from it, for the same reason. */
+  bash: '/opt/mcp/bash',
   /** Idle init: `idle SECONDS` ends when no server has been alive for that long. */
   idle: '/opt/mcp/idle',
   /** A small tmpfs for the server's own state: epochs and sign of life. */

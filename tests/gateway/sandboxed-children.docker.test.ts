@@ -82,7 +82,7 @@ describe('servers in containers', { timeout: 120_000 }, () => {
       ReadonlyRootfs: true,
       NetworkMode: 'none',
       IpcMode: 'private',
-      Init: true,
+      Init: false,
       PidsLimit: 128,
       Memory: 200 * 2 ** 20,
       MemorySwap: 200 * 2 ** 20,
@@ -168,6 +168,27 @@ describe('servers in containers', { timeout: 120_000 }, () => {
     else gateway.process.kill(how as NodeJS.Signals)
     await gateway.exited
     await gone(name)
+  })
+
+  // As when the control group of the gateway is killed: nobody outside is left to remove the container.
+  // Checked: under the engine's own init the supervisor stays stopped, and from a bash that everyone can read its input stays open.
+  it('end with a gateway that is killed with its watchdogs, even if they hold the supervisor back', async () => {
+    const name = unique('holder')
+    const gateway = await startGateway({ [name]: boxed('shell') })
+    const hold = `for pid in 1 $(cat /proc/1/task/1/children); do kill -STOP $pid; done
+      setsid /bin/bash -c 'trap "" TERM HUP INT; exec </dev/null >/dev/null 2>&1
+        for pid in 1 $(cat /proc/1/task/1/children); do exec {held}>/proc/$pid/fd/0; all="$all $held"; done
+        while :; do for held in $all; do echo >&$held; done; sleep 1; done' & sleep 1; echo held`
+    expect(textOf(await gateway.call('execute', { server: name, tool: 'run', params: { command: hold } }))).toMatch(
+      /held/
+    )
+    const [id = ''] = containersOf(name)
+    const { pid = 0 } = gateway.process
+    const group = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').map(Number)
+    process.kill(pid, 'SIGSTOP')
+    for (const each of [...group, pid]) process.kill(each, 'SIGKILL')
+    await gateway.exited
+    await gone(name, 60_000).finally(() => containersOf(name).length > 0 && docker('rm', '-f', id))
   })
 
   it('leave nothing behind when the gateway is killed while one is made', async () => {

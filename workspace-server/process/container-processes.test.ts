@@ -81,7 +81,7 @@ describe('in a container', () => {
     const under = fakeTable({ 1: init, 7: idle, 60: idle })
     await end(under.fake)
     expect(under.killed).toEqual([60])
-    const without = fakeTable({ 1: idle, 60: idle })
+    const without = fakeTable({ 1: idle, 7: idle, 60: idle })
     await end(without.fake)
     expect(without.killed).toEqual([60])
   })

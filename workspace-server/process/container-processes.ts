@@ -71,11 +71,11 @@ export function hasOtherProcesses(self = process.pid, table: ProcessTable = proc
 }
 
 /**
- * The idle script under the engine's init (`init -- idle SECONDS`). It has the lowest process id of all matches, because it came
- * first and low ids are not reused; any later process with the script in its arguments is a command in disguise.
+ * The idle script below the first process, which is the engine's init (`init -- idle SECONDS`) or the script itself. It has the lowest
+ * process id of all matches, because it came first and low ids are not reused; any later process with the script in its arguments is a
+ * command in disguise.
  */
 function idlePid(table: ProcessTable): number {
-  if (!table.commandLine(1).split('\0').includes('--')) return 1
   const candidates = table.pids().filter((pid) => pid !== 1 && isIdle(table.commandLine(pid)))
   return candidates.reduce((lowest, pid) => Math.min(lowest, pid), Number.MAX_SAFE_INTEGER)
 }

@@ -35,7 +35,7 @@ describe('a sandbox', () => {
       ReadonlyRootfs: true,
       NetworkMode: 'none',
       IpcMode: 'private',
-      Init: true,
+      Init: false,
       PidsLimit: 128,
       Memory: 512 * 1024 * 1024,
       MemorySwap: 512 * 1024 * 1024,

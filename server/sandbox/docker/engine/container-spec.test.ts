@@ -28,7 +28,7 @@ describe('containerSpec', () => {
         ReadonlyRootfs: true,
         NetworkMode: 'none',
         IpcMode: 'private',
-        Init: true,
+        Init: false,
         PidsLimit: 128,
         Memory: 536_870_912,
         MemorySwap: 536_870_912,

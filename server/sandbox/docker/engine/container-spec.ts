@@ -110,7 +110,8 @@ function hostConfig(limits: SandboxLimits, uid: number): HostConfig {
     ReadonlyRootfs: true,
     NetworkMode: limits.network,
     IpcMode: 'private',
-    Init: true,
+    // Ours is the first process: no signal from inside stops or ends that one, and no command gets into its memory and streams.
+    Init: isRunsc(limits),
     PidsLimit: limits.pids,
     Memory: memory,
     // Memory plus swap: the same value as Memory means no swap.

@@ -97,12 +97,13 @@ describe('our own image', () => {
   test('keeps the server and its Node out of reach', async () => {
     const output = await run(
       image,
-      `stat -c '%a %U:%G %n' /opt/mcp/node /opt/mcp/bin/node /opt/mcp/server.mjs /opt/mcp/idle /opt/mcp
+      `stat -c '%a %U:%G %n' /opt/mcp/node /opt/mcp/bash /opt/mcp/bin/node /opt/mcp/server.mjs /opt/mcp/idle /opt/mcp
        cat /opt/mcp/node >/dev/null && echo READ; /opt/mcp/node -p '"runs " + process.version'
        find / -xdev -perm /6000 -type f 2>/dev/null; find / -xdev -writable -not -type l -not -path '/dev/*' 2>/dev/null`
     )
     expect(output.trim().split('\n')).toEqual([
       '711 root:root /opt/mcp/node',
+      '711 root:root /opt/mcp/bash',
       '755 root:root /opt/mcp/bin/node',
       '644 root:root /opt/mcp/server.mjs',
       '755 root:root /opt/mcp/idle',

@@ -1,7 +1,7 @@
 import type { ContainerCreateOptions } from 'dockerode'
 import type { SandboxLimits } from '../../port.ts'
 import { CHILD_APP, hardened, LABEL, specHash } from '../engine/container-spec.ts'
-import { SUPERVISE } from './child-scripts.ts'
+import { SUPERVISOR } from './child-scripts.ts'
 
 export interface ChildSpecInput {
   limits: SandboxLimits
@@ -31,7 +31,7 @@ function supervised({ limits, image, folders, uid }: ChildSpecInput): ContainerC
   return {
     ...container,
     Image: image,
-    Entrypoint: ['/bin/bash', '-c', SUPERVISE],
+    Entrypoint: SUPERVISOR,
     Cmd: [],
     OpenStdin: true,
     // Otherwise the supervisor's input would not end with our stream.
