@@ -143,7 +143,9 @@ it.each(['checkpoints', 'events'] as const)('keeps the %s of a session that some
   expect(fake.forgotten).toEqual([])
   expect((await events.read('s')).map(({ data }) => data.text)).toEqual(['before', 'after'])
   const { epoch = 0 } = (await sessions.get('s')) ?? {}
-  const kept = Object.keys(await filesOf(await fake.checkpoints.open('s', epoch)))
+  const checkpoint = await fake.checkpoints.open('s', epoch)
+  const kept = Object.keys(await filesOf(checkpoint))
+  await checkpoint.close()
   expect(kept).toEqual(part === 'events' ? ['after'] : ['before', 'after'])
 })
 
