@@ -94,7 +94,7 @@ export function hashOf(changes: readonly StoredChange[]): string {
 }
 
 /** A decision names only paths that the person was shown. Ignoring another one would decide something else than they said. */
-export function refuseUnknown(changes: readonly StoredChange[], named: readonly string[]): void {
+export function refuseUnknown(changes: readonly { path: string }[], named: readonly string[]): void {
   const known = new Set(changes.map(({ path }) => path))
   const unknown = named.find((path) => !known.has(path))
   if (unknown === undefined) return

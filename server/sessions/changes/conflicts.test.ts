@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
 import type { StoredChange } from '../../storage/checkpoint-store.ts'
 import { filesOf, hashOf, partOf, summaryOf } from './changed-files.ts'
-import { conflictsOf, planChanges } from './plan-changes.ts'
+import { acceptedPart, conflictsOf, planChanges, refuseUnlisted } from './plan-changes.ts'
 import { planRevert, revertedPart } from './revert-plan.ts'
 
 const file = (path: string, text: string, mode = 0o644): WorkspaceEntry => {
@@ -64,6 +64,17 @@ it('lists a new folder with an unusual mode, which is accepted by itself', () =>
   // The folder is needed, but its mode was not accepted.
   expect(partOf(changes, ['n/m/a'])).toEqual([{ ...open, after: dir('n') }, ...changes.slice(1)])
   expect(partOf(changes, ['n'])).toEqual([open])
+})
+
+// Seen before: whoever named the folder of a rejected file got it into the workspace, though no list had shown it.
+it('refuses a decision that names a folder which is not listed', () => {
+  const changes = [madeDir('n'), change('n/a', null, 'a'), change('b', null, 'b')]
+  expect(filesOf(changes).map(({ path }) => path)).toEqual(['b', 'n/a'])
+  const notShown = expect.objectContaining({ code: 'invalid_request', message: expect.stringContaining('"n"') })
+  expect(() => refuseUnlisted(workspace(), changes, ['n', 'b'])).toThrow(notShown)
+  expect(() => refuseUnlisted(workspace(), changes, { allExcept: ['n', 'n/a'] })).toThrow(notShown)
+  refuseUnlisted(workspace(), changes, { allExcept: ['n/a'] })
+  expect(acceptedPart(workspace(), changes, { allExcept: ['n/a'] })).toEqual([changes[2]])
 })
 
 // Seen before: a conflict was reported at a path that nobody had changed, and no choice for it was shown.

@@ -1,12 +1,27 @@
 import { createHash } from 'node:crypto'
-import type { ChosenPaths, ConflictChoices, SeenConflicts } from '../../../contract/effects/change-set.ts'
+import {
+  type ChosenPaths,
+  type ConflictChoices,
+  namedIn,
+  type SeenConflicts
+} from '../../../contract/effects/change-set.ts'
 import { fromWire, parentOf, type RawPath, toWire } from '../../../workspace-server/checkpoint/raw-path.ts'
 import type { WorkspaceEntry } from '../../../workspace-server/protocol.ts'
 import { AppError } from '../../lib/errors.ts'
 import { isSameEntry, type StoredChange } from '../../storage/checkpoint-store.ts'
-import { type Conflict, chosenOf, filesOf, partOf, refuseHalf, renamedFrom, rowOf } from './changed-files.ts'
+import {
+  type Conflict,
+  chosenOf,
+  filesOf,
+  partOf,
+  refuseHalf,
+  refuseUnknown,
+  renamedFrom,
+  rowOf
+} from './changed-files.ts'
 
 type Entries = ReadonlyMap<string, WorkspaceEntry>
+type Accepted = 'all' | 'none' | ChosenPaths
 
 /** The effect that applying changes would have on the workspace as it is now. */
 export interface ChangePlan {
@@ -46,11 +61,19 @@ export function conflictsOf(entries: Entries, changes: readonly StoredChange[]):
   return conflicts
 }
 
+/**
+ * A folder that is there only for its files is not listed, so nobody has decided on it. Check it when the decision is made: after a crash
+ * in the middle of applying it, a folder that was in conflict is not listed any more.
+ */
+export function refuseUnlisted(entries: Entries, changes: readonly StoredChange[], accept: Accepted): void {
+  if (typeof accept !== 'string') refuseUnknown(filesOf(changes, conflictsOf(entries, changes)), namedIn(accept))
+}
+
 /** The part of the changes that was accepted, of those that are shown beside the workspace as it is now. */
 export function acceptedPart(
   entries: Entries,
   changes: readonly StoredChange[],
-  accept: 'all' | 'none' | ChosenPaths
+  accept: Accepted
 ): readonly StoredChange[] {
   if (typeof accept === 'string') return accept === 'all' ? changes : []
   return partOf(changes, chosenOf(changes, filesOf(changes, conflictsOf(entries, changes)), accept))

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
-import type { ChangedFile, ChosenPaths } from '../../../contract/effects/change-set.ts'
+import { type ChangedFile, type ChosenPaths, namedIn } from '../../../contract/effects/change-set.ts'
 import { AppError } from '../../lib/errors.ts'
 import { type Checkpoint, isSameEntry, type StoredChange } from '../../storage/checkpoint-store.ts'
-import { type Conflict, chosenOf, filesOf, hashOf, partOf } from './changed-files.ts'
+import { type Conflict, chosenOf, filesOf, hashOf, partOf, refuseUnknown } from './changed-files.ts'
 import { conflictsOf } from './plan-changes.ts'
 
 export type RevertScope = 'one' | 'since'
@@ -30,7 +30,9 @@ export function planRevert({ entries, changeSets }: Saved, changeId: string, sco
 
 /** The part of the plan for these files, or all of it. */
 export function revertedPart({ changes, files }: RevertPlan, paths: ChosenPaths | undefined): StoredChange[] {
-  return paths ? partOf(changes, chosenOf(changes, files, paths)) : changes
+  if (!paths) return changes
+  refuseUnknown(files, namedIn(paths))
+  return partOf(changes, chosenOf(changes, files, paths))
 }
 
 export function unknownVersion(): AppError {

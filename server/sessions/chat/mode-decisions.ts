@@ -5,7 +5,7 @@ import type { Transcript } from '../../../contract/transcript.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { NewEvent } from '../../storage/event-log.ts'
 import { refuseUnknown } from '../changes/changed-files.ts'
-import { acceptedPart, planChanges } from '../changes/plan-changes.ts'
+import { acceptedPart, planChanges, refuseUnlisted } from '../changes/plan-changes.ts'
 import type { SessionManager } from '../sandboxes/session-manager.ts'
 import type { ChatOptions } from '../turns/chat-options.ts'
 import { reviewKey } from '../turns/turn-events.ts'
@@ -86,6 +86,7 @@ export async function checkChoices(
     const set = saved.changeSets.get(changeId)
     if (set?.kind !== 'open') return
     refuseUnknown(set.changes, Object.keys(choices ?? {}))
+    refuseUnlisted(saved.entries, set.changes, accept)
     planChanges(saved.entries, acceptedPart(saved.entries, set.changes, accept), { choices, seen })
   } finally {
     await saved.close()
