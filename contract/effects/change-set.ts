@@ -10,7 +10,9 @@ const MAX_SEEN_CHARS = 100
 const count = z.number().int().nonnegative()
 /** A name that is not valid UTF-8 is written as in `WorkspacePath`: NUL, "b64:" and base64. */
 export const workspacePath = z.string().min(1).max(16_384)
-/** `call:` and the call's id, `review:` and the review's id, or another unique name. */
+/** Begins the id of what one call of an accepted review has changed. */
+export const PART = 'part:'
+/** `call:` and the call's id, `review:` and the review's id, `part:` and the id of a call of a review, or another unique name. */
 export const changeId = z.string().min(1).max(260)
 
 /** One side of a change. `hash` is the SHA-256 of a file's content. */

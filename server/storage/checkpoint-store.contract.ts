@@ -200,7 +200,7 @@ export function describeCheckpointStore(name: string, open: () => Promise<Checkp
 }
 
 interface Step {
-  kind: 'put' | 'delete' | 'keep' | 'version' | 'drop' | 'takeOver'
+  kind: 'put' | 'delete' | 'keep' | 'part' | 'version' | 'drop' | 'takeOver'
   name: string
   text: string
   /** The session store makes the change, or does not, and does not answer. */
@@ -210,7 +210,7 @@ interface Step {
 }
 
 const operation: fc.Arbitrary<Step> = fc.record({
-  kind: fc.constantFrom('put', 'put', 'delete', 'keep', 'version', 'drop', 'takeOver'),
+  kind: fc.constantFrom('put', 'put', 'delete', 'keep', 'part', 'version', 'drop', 'takeOver'),
   name: fc.constantFrom('a', 'b', 'c/d'),
   text: fc.oneof(fc.constantFrom('', 'x', 'y'), fc.string({ maxLength: 50 })),
   lost: fc.constantFrom(undefined, undefined, undefined, 'made', 'not made'),
@@ -244,6 +244,7 @@ function planned(model: Model, { kind, name, text }: Step): { delta: CheckpointD
     files = { ...files, [name]: text }
   }
   if (kind === 'keep') keep = set(name, 'open', name, null, text)
+  if (kind === 'part') keep = set(name, 'part', name, before, text)
   if (kind === 'version') keep = set(name, 'version', name, before, text)
   // A version would grow otherwise.
   if (kind === 'drop' || kind === 'version') delta.drop.push(name)
@@ -298,7 +299,7 @@ function lostAnswer(error: unknown): true {
   throw error
 }
 
-function set(id: string, kind: 'open' | 'version', path: string, before: string | null, after: string) {
+function set(id: string, kind: StoredChangeSet['kind'], path: string, before: string | null, after: string) {
   const side = (text: string | null) => (text === null ? null : fileEntry(path, Buffer.from(text)))
   const changes = [{ path, before: side(before), after: side(after) }]
   return { id, kind, at: 1, about: { by: 'person' }, changes } satisfies StoredChangeSet

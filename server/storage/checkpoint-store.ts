@@ -14,11 +14,12 @@ export interface StoredChange {
 
 /**
  * Changes of the workspace's files, each path once. An `open` set waits for a decision. A `version` was applied to the workspace;
- * old ones are removed to save space. The content of both sides is kept as long as the set.
+ * old ones are removed to save space. A `part` is what one call has done in a set of the other kinds: parts are removed before any version.
+ * The content of both sides is kept as long as the set.
  */
 export interface StoredChangeSet {
   id: string
-  kind: 'open' | 'version'
+  kind: 'open' | 'version' | 'part'
   at: number
   about: VersionAbout
   changes: readonly StoredChange[]

@@ -43,7 +43,11 @@ async function openSet({ checkpoint, files, root }: Awaited<ReturnType<typeof ta
   ]
   const open: StoredChangeSet = { id: 'review:1', kind: 'open', at: 1, about: { by: 'review' }, changes }
   await checkpoint.commit({ put: [], deleted: [], keep: [open] })
-  return { changes, version: { id: 'applied:1', about: { by: 'review', reviewId: '1' } }, drop: ['review:1'] }
+  return {
+    changes,
+    version: { id: 'applied:1', about: { by: 'review', reviewId: '1' } },
+    beside: () => ({ drop: ['review:1'] })
+  }
 }
 
 const summary = ({ changeSets }: Checkpoint) => [...changeSets.keys()].filter((id) => !id.startsWith('background:'))

@@ -1,7 +1,12 @@
 import { createHash } from 'node:crypto'
 import { type ChangedFile, type ChosenPaths, namedIn } from '../../../contract/effects/change-set.ts'
 import { AppError } from '../../lib/errors.ts'
-import { type Checkpoint, isSameEntry, type StoredChange } from '../../storage/checkpoint-store.ts'
+import {
+  type Checkpoint,
+  isSameEntry,
+  type StoredChange,
+  type StoredChangeSet
+} from '../../storage/checkpoint-store.ts'
 import { type Conflict, chosenOf, filesOf, hashOf, partOf, refuseUnknown } from './changed-files.ts'
 import { conflictsOf } from './plan-changes.ts'
 
@@ -16,16 +21,25 @@ export interface RevertPlan {
 
 type Saved = Pick<Checkpoint, 'entries' | 'changeSets'>
 
-/** Plans to undo one version, or it and all later ones. Throws not-found `unknown_version`. */
+/** Plans to undo one version, it and all later ones, or what one call of an accepted review did. Throws not-found `unknown_version`. */
 export function planRevert({ entries, changeSets }: Saved, changeId: string, scope: RevertScope): RevertPlan {
-  const versions = [...changeSets.values()].filter(({ kind }) => kind === 'version')
-  const from = versions.findIndex(({ id }) => id === changeId)
-  if (from < 0) throw unknownVersion()
-  const undone = scope === 'one' ? versions.slice(from, from + 1) : versions.slice(from)
+  const undone = scope === 'one' ? [changeSets.get(changeId)].filter(isUndoable) : sinceVersion(changeSets, changeId)
+  if (undone.length === 0) throw unknownVersion()
   const isDone = ({ path, after }: StoredChange) => isSameEntry(entries.get(path) ?? null, after)
   const changes = inverse(undone.flatMap((version) => version.changes)).filter((change) => !isDone(change))
   const conflicts = conflictsOf(entries, changes)
   return { hash: planHash(changes, conflicts), changes, files: filesOf(changes, conflicts) }
+}
+
+/** The parts of a review can be undone when it was accepted: then each belongs to its call. */
+function isUndoable(set: StoredChangeSet | undefined): set is StoredChangeSet {
+  return set?.kind === 'version' || (set?.kind === 'part' && set.about.by === 'call')
+}
+
+function sinceVersion(changeSets: Saved['changeSets'], changeId: string): StoredChangeSet[] {
+  const versions = [...changeSets.values()].filter(({ kind }) => kind === 'version')
+  const from = versions.findIndex(({ id }) => id === changeId)
+  return from < 0 ? [] : versions.slice(from)
 }
 
 /** The part of the plan for these files, or all of it. */

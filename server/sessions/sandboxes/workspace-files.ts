@@ -11,6 +11,7 @@ import { AppError, isAppError } from '../../lib/errors.ts'
 import type { WorkspaceConnection } from '../../sandbox/port.ts'
 import {
   type Checkpoint,
+  type CheckpointDelta,
   isSameEntry,
   type StoredChange,
   type StoredChangeSet
@@ -43,8 +44,8 @@ export interface AppliedChanges {
   /** The choices for files that were changed in the workspace too. */
   resolution?: Resolution | undefined
   version: VersionName
-  /** The change sets that are decided with it. */
-  drop?: string[]
+  /** What becomes of other change sets, in the same commit. */
+  beside?: (version: StoredChangeSet | null) => Pick<CheckpointDelta, 'drop' | 'keep'>
   /** If it can't be saved, the workspace is put back at once. Otherwise the changes stay there and are saved later. */
   orNothing?: boolean
 }
@@ -105,16 +106,13 @@ export class WorkspaceFiles {
   apply(input: AppliedChanges): Promise<StoredChangeSet | null> {
     return this.inTurn(async () => {
       await this.#sync({})
-      const { changes, resolution, version, drop = [], orNothing = false } = input
-      const known = this.#checkpoint.changeSets.get(version.id)
-      if (known?.kind === 'version') {
-        await this.#checkpoint.commit({ put: [], deleted: [], drop })
-        return known
-      }
+      const { changes, resolution, version, orNothing = false } = input
+      const known = this.version(version.id)
+      if (known) return known
       const wanted = typeof changes === 'function' ? changes(this.#checkpoint) : changes
       const plan = planChanges(this.#checkpoint.entries, wanted, resolution)
       await this.#write(plan.changes, this.#checkpoint.entries, false).catch((error) => this.#putBack(plan, error))
-      const save = () => this.#commitApplied(plan, version, drop)
+      const save = () => this.#commitApplied(plan, input)
       return save().catch(async (error) => {
         // Another instance has the session, and the container. It compares them when it opens the session.
         if (isAppError(error) && error.kind === 'conflict') throw error
@@ -157,14 +155,16 @@ export class WorkspaceFiles {
     this.#unsaved = undefined
   }
 
-  async #commitApplied(plan: ChangePlan, { id, about }: VersionName, drop: string[]): Promise<StoredChangeSet | null> {
+  async #commitApplied(plan: ChangePlan, { version, beside }: AppliedChanges): Promise<StoredChangeSet | null> {
+    const { id, about } = version
     const present = about.by === 'revert' ? [] : plan.present
     const set: StoredChangeSet = { id, kind: 'version', at: Date.now(), about, changes: [...plan.changes, ...present] }
     const put = plan.changes.flatMap(({ after }) => after ?? [])
     const deleted = plan.changes.flatMap(({ path, after }) => (after ? [] : [path]))
-    const keep = set.changes.length > 0 ? [set] : []
-    await this.#checkpoint.commit({ put, deleted, drop, keep })
-    return keep[0] ?? null
+    const made = set.changes.length > 0 ? set : null
+    const { drop = [], keep = [] } = beside?.(made) ?? {}
+    await this.#checkpoint.commit({ put, deleted, drop, keep: made ? [...keep, made] : keep })
+    return made
   }
 
   /**

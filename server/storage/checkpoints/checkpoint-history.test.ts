@@ -251,6 +251,26 @@ describe('change sets', () => {
       await checkpoint.close()
     })
 
+    // Checked: if parts are thinned in the order of their age, the first two versions go before them.
+    it('after every part, also one that the commit adds, and says nothing of parts', async () => {
+      const store = openCheckpointStore({ ...limits(), maxHistoryBytes: 100_000 })
+      let checkpoint = await store.open('s', 1)
+      for (let i = 0; i < 3; i++) await edit(checkpoint, `v${i}`, 'a', i === 0 ? null : content(i - 1), content(i))
+      const part = async (id: string, text: string) => {
+        await checkpoint.addBlob(Buffer.from(text))
+        await checkpoint.commit({ put: [], deleted: [], keep: [{ ...setOf(id, 'p', null, text), kind: 'part' }] })
+      }
+      await part('p1', content(50))
+      await checkpoint.close()
+      checkpoint = await store.open('s', 2)
+      expect([...checkpoint.changeSets.keys()]).toEqual(['v0', 'v1', 'v2', 'p1'])
+      expect(await text(checkpoint, content(50))).toBe(content(50))
+      await part('p2', 'x'.repeat(200_000))
+      expect([[...checkpoint.changeSets.keys()], checkpoint.isThinned]).toEqual([['v0', 'v1', 'v2'], false])
+      expect(checkpoint.has(sha256(Buffer.from(content(50))))).toBe(false)
+      await checkpoint.close()
+    })
+
     it('but never by the commit that adds them, and the newest stays', async () => {
       const store = openCheckpointStore({ ...limits(), maxHistoryBytes: 10_000 })
       let checkpoint = await store.open('s', 1)

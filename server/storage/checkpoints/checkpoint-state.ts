@@ -75,7 +75,7 @@ export interface HistoryLimits {
 }
 
 /** The size that the list of a set's changes counts towards. */
-const LISTED = { version: 'setBytes', open: 'openSetBytes' } as const
+const LISTED = { version: 'setBytes', part: 'setBytes', open: 'openSetBytes' } as const
 const BLOB_ROW_BYTES = 100
 const RECORD_ENTRIES = 2000
 const RECORD_CHARS = 1024 * 1024
@@ -124,19 +124,22 @@ export class CheckpointState {
   }
 
   /**
-   * Plans to remove the oldest versions, until the rest is within the limits. What waits for a decision does not count: it can still be
-   * discarded. Of any size, the newest version stays, and those that the change adds: they tell a step that is repeated that it was done.
+   * Plans to remove parts, then the oldest versions, until the rest is within the limits. What waits for a decision does not count: it can
+   * still be discarded. Of any size, the newest version stays, and those that the change adds: they tell a repeated step that it was done.
    */
   thin(change: Change, { maxBytes, since }: HistoryLimits): void {
     const isOver = ({ keptBytes, setBytes }: Sizes) => keptBytes + setBytes > maxBytes || setBytes > MAX_SET_BYTES
-    const versions = [...this.changeSets.values()].filter(({ kind }) => kind === 'version')
+    const known = [...this.changeSets.keys()].filter((id) => this.changeSets.get(id)?.kind === 'version')
     const added = [...change.changeSets.keys()].filter((id) => this.changeSets.get(id)?.kind !== 'version')
-    const spared = new Set(added.length > 0 ? added : versions.slice(-1).map(({ id }) => id))
-    for (const id of [...versions.map((version) => version.id), ...added]) {
-      const set = this.#planned(change, id)
-      if (set?.kind !== 'version' || (set.at >= since && (spared.has(id) || !isOver(change.sizes)))) continue
+    const isKind = (kind: StoredChangeSet['kind']) => (id: string) => this.#planned(change, id)?.kind === kind
+    const spared = added.filter(isKind('version'))
+    const last = new Set(spared.length > 0 ? spared : known.slice(-1))
+    const parts = [...new Set([...this.changeSets.keys(), ...added])].filter(isKind('part'))
+    for (const id of [...parts, ...[...known, ...added].filter(isKind('version'))]) {
+      const { at = 0, kind } = this.#planned(change, id) ?? {}
+      if (at >= since && (last.has(id) || !isOver(change.sizes))) continue
       this.#drop(change, id)
-      change.isThinned = true
+      change.isThinned ||= kind === 'version'
     }
   }
 

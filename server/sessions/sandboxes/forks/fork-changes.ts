@@ -8,6 +8,7 @@ import { isOwnershipError } from '../ownership-error.ts'
 import { notKeptText } from '../restoring/not-kept-text.ts'
 import type { SessionEvents } from '../session-events.ts'
 import type { SessionSandbox } from '../session-sandbox.ts'
+import { openParts, partOfCall } from './call-parts.ts'
 import type { Fork, SessionFork } from './session-fork.ts'
 
 export const REVIEW = 'review:'
@@ -22,25 +23,39 @@ interface Session {
 }
 
 /** Stores what the fork has changed so far. Previews that were never kept are forgotten with it: there is one at a time. */
-export async function storeChanges(session: Session, fork: Fork, about: VersionAbout): Promise<ChangeSummary> {
+export async function storeChanges(
+  session: Session,
+  fork: Fork,
+  about: VersionAbout,
+  callId?: string
+): Promise<ChangeSummary> {
   await session.openSandbox()
   // Another instance had the session meanwhile and has gone on without these changes.
   if (session.epoch !== fork.epoch) throw leaseLost()
-  return storeNow(session, fork, about)
+  return storeNow(session, fork, about, callId)
 }
 
-function storeNow({ events, sandbox }: Session, fork: Fork, about: VersionAbout): Promise<ChangeSummary> {
+/** `callId` names the call of a review that has made the latest changes. */
+function storeNow(
+  { events, sandbox }: Session,
+  fork: Fork,
+  about: VersionAbout,
+  callId?: string
+): Promise<ChangeSummary> {
   const { purpose: id } = fork
   return sandbox.exclusively(async (checkpoint) => {
     const { changes, skipped } = await fork.diff()
     const left = notKeptText('Not among the changes that you decide on', skipped)
     if (left !== undefined) await events.notice('files_not_kept', left, fork.epoch)
+    const { changeSets } = checkpoint
     const set: StoredChangeSet = { id, kind: 'open', at: Date.now(), about, changes }
     const isEmpty = changes.length === 0
-    const drop = [...openSets(checkpoint, CALL), ...(isEmpty && checkpoint.changeSets.has(id) ? [id] : [])]
-    if (!isEmpty)
-      await checkpoint.commit({ put: [], deleted: [], drop: drop.filter((each) => each !== id), keep: [set] })
-    else await dropSets(checkpoint, drop)
+    const former = openSets(checkpoint, CALL).filter((each) => each !== id || isEmpty)
+    if (isEmpty) await dropSets(checkpoint, [...former, ...(changeSets.has(id) ? [id] : []), ...openParts(changeSets)])
+    else {
+      const part = callId === undefined ? null : partOfCall(callId, changeSets.get(id)?.changes ?? [], changes)
+      await checkpoint.commit({ put: [], deleted: [], drop: former, keep: part ? [part, set] : [set] })
+    }
     return summaryOf(set)
   })
 }

@@ -21,6 +21,7 @@ import type { LiveSession } from '../live-session.ts'
 import { isOwnershipError } from '../ownership-error.ts'
 import { mayPassLater } from '../restoring/changes-unsaved.ts'
 import { journal, moreOf, settled, TOOL_TIMEOUT_MS, type ToolCall } from '../run-sandbox-tool.ts'
+import { decidedParts } from './call-parts.ts'
 import { aboutOf, CALL, dropSets, endProcesses, openSets, REVIEW, storeChanges } from './fork-changes.ts'
 import { type Fork, hasLeftRunning } from './session-fork.ts'
 
@@ -140,12 +141,12 @@ async function runForReview(session: LiveSession, call: ToolCall, turnId: string
   const run = async () => {
     const result = await fork.call(name, args, { ...rest, timeoutMs: TOOL_TIMEOUT_MS }).catch(async (error) => {
       // Files that it has written until then are reviewed too, so they are stored before the review opens.
-      if (fork.connection.isOpen) await storeChanges(session, fork, about).catch(() => session.fork.close())
+      if (fork.connection.isOpen) await storeChanges(session, fork, about, callId).catch(() => session.fork.close())
       throw error
     })
     if (fork.connection.isTampered) await session.fork.close()
     checkTampered(fork)
-    const changes = await storeChanges(session, fork, about)
+    const changes = await storeChanges(session, fork, about, callId)
     const made = { isForked: true as const, ...(changes.total > 0 && { changes }), ...leftRunning(result) }
     return { ...result, more: { ...moreOf(name, result), ...made } }
   }
@@ -179,7 +180,7 @@ async function applyReview(session: LiveSession, choice: ReviewChoice): Promise<
   const files = set.kind === 'open' ? filesOf(set.changes) : undefined
   const accepted = files ? acceptedPart(session.sandbox.saved.entries, set.changes, accept) : set.changes
   const about = { by: 'review', reviewId } as const
-  return { changes: await apply(session, { ...set, changes: accepted }, about, { choices, seen }), files }
+  return { changes: await apply(session, { ...set, changes: accepted }, about, { choices, seen }, set.changes), files }
 }
 
 async function reopenReview(session: LiveSession, reviewId: string): Promise<StoredReview | undefined> {
@@ -203,16 +204,21 @@ function notAsShown(): AppError {
   return new AppError('conflict', 'stale', 'The changes are no longer those that you were shown; look again.')
 }
 
-/** Applies an open set under its own id, which makes it a version. One that is a version already was applied before a crash. */
+/**
+ * Applies an open set under its own id, which makes it a version. One that is a version already was applied before a crash. `shown` has
+ * all changes of a review, also those that were not accepted.
+ */
 async function apply(
   session: LiveSession,
   { id, kind, changes }: StoredChangeSet,
   about: VersionAbout,
-  { choices, seen = {} }: Resolution
+  { choices, seen = {} }: Resolution,
+  shown: readonly StoredChange[] = []
 ): Promise<ChangeSummary | undefined> {
   const { sandbox } = session
   const known = kind === 'version' ? sandbox.saved.changeSets.get(id) : undefined
-  const input = { changes, resolution: { choices, seen }, version: { id, about } }
+  const beside = (made: StoredChangeSet | null) => decidedParts(sandbox.saved.changeSets, shown, made)
+  const input = { changes, resolution: { choices, seen }, version: { id, about }, beside }
   const version = known ?? (await sandbox.applyChanges(input).catch((error) => throwPart(sandbox, changes, error)))
   if (!version) await sandbox.exclusively((checkpoint) => dropSets(checkpoint, [id]))
   session.fork.settle(id)
