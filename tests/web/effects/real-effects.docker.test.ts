@@ -23,12 +23,12 @@ afterAll(async () => {
   await stopServers()
 })
 
-const file = (name: string) => me.button(new RegExp(`^${name.replace('.', '\\.')}`))
+const file = (name: string, person = me) => person.button(new RegExp(`^${name.replace('.', '\\.')}`))
 
-async function selectMode(name: 'Preview' | 'Review'): Promise<void> {
-  await me.button(/^Approval mode/).click()
-  await me.button(new RegExp(`^${name}`)).click()
-  await me.button(new RegExp(`^Approval mode, now ${name}`)).waitFor()
+async function selectMode(name: 'Preview' | 'Review', person = me): Promise<void> {
+  await person.button(/^Approval mode/).click()
+  await person.button(new RegExp(`^${name}`)).click()
+  await person.button(new RegExp(`^Approval mode, now ${name}`)).waitFor()
 }
 
 it('keeps a preview, accepts a part of a review, and undoes a version', async () => {
@@ -77,4 +77,32 @@ it('keeps a preview, accepts a part of a review, and undoes a version', async ()
   await plan.waitFor({ state: 'hidden' })
   await expect.poll(() => me.read(versions.first())).toContain('You undid a change')
   expect(seen.offences).toEqual([])
+})
+
+it("undoes one call of an accepted review, and leaves the other calls' files", async () => {
+  const visited = await visit(browser, server.url)
+  const person = new WorkspacePage(visited.page)
+  await person.composer.waitFor()
+  await selectMode('Review', person)
+  await person.say('run echo 1 > one.txt')
+  await person.quiet()
+  await person.button('Review 1 file').waitFor()
+  await person.say('run echo 2 > two.txt')
+  await person.quiet()
+  await person.button('Review 2 files').click()
+  await person.page
+    .getByRole('button', { name: 'Accept all 2 files' })
+    .and(person.page.locator('[aria-disabled=false]'))
+    .click()
+  await person.button('Show the files').click()
+  await file('one.txt', person).waitFor()
+  await person.button('Actions for this call').first().click()
+  await person.button('Undo this change…').click()
+  await person.page
+    .getByRole('button', { name: 'Revert 1 file' })
+    .and(person.page.locator('[aria-disabled=false]'))
+    .click()
+  await expect.poll(() => file('one.txt', person).count()).toBe(0)
+  expect(await file('two.txt', person).count()).toBe(1)
+  expect(visited.offences).toEqual([])
 })

@@ -3,7 +3,7 @@ import type { SessionEvent } from '../../../contract/events.ts'
 import { PROGRAMS } from '../../../contract/own-sources.ts'
 import { RUN_CODE } from '../../../contract/programs.ts'
 import { applyEvent, emptyTranscript } from '../../../contract/transcript.ts'
-import { forkedCall, forkedCallIds } from './forked-call.ts'
+import { forkedCall, forkedCallIds, undoableChange } from './forked-call.ts'
 
 const summary = (...paths: string[]) => {
   const files = paths.map((path) => ({ path, after: { type: 'file', mode: 0o644, size: 1, hash: path } }))
@@ -35,4 +35,22 @@ it('says what each call of a fork has changed, those of programs too', () => {
   const changed = (callId: string) => forkedCall(transcript, callId).files?.map(({ path }) => path)
   expect(['first', 'one', 'two', 'last'].map(changed)).toEqual([['a'], ['b'], ['c'], ['d']])
   expect(forkedCall(transcript, 'one').state).toBe('waiting')
+})
+
+it('offers to undo a call of a review only when something of it was accepted', () => {
+  const after = (...events: object[]) =>
+    events
+      .map((event, at) => ({ ...event, seq: transcript.seq + at + 1, at: 0 }) as SessionEvent)
+      .reduce(applyEvent, structuredClone(transcript))
+  const { hash } = summary('a', 'b', 'c', 'd')
+  const resolved = { type: 'review:resolved', data: { reviewId: 'r', hash, accept: ['a', 'c'], by: 'human' } }
+  const accepted = { ...summary('a', 'c'), changeId: 'review:r' }
+  const data = { reviewId: 'r', rejected: ['b', 'd'], rejectedTotal: 2, changes: accepted }
+  const decided = after(resolved, { type: 'review:applied', data })
+  const offers = (where: typeof transcript) => ['first', 'one', 'two', 'last'].map((id) => undoableChange(where, id))
+  expect(offers(transcript)).toEqual([undefined, undefined, undefined, undefined])
+  expect(offers(decided)).toEqual(['part:first', undefined, 'part:two', undefined])
+  const undone = { of: 'review:r', scope: 'one', changes: { ...accepted, changeId: 'revert:1' }, by: 'human' }
+  const reverted = after(resolved, { type: 'review:applied', data }, { type: 'files:reverted', data: undone })
+  expect(offers(reverted)).toEqual([undefined, undefined, undefined, undefined])
 })

@@ -1,4 +1,10 @@
-import { type ChangedFile, type ChangeSummary, type FileSide, isChosen } from '../../../contract/effects/change-set.ts'
+import {
+  type ChangedFile,
+  type ChangeSummary,
+  type FileSide,
+  isChosen,
+  PART
+} from '../../../contract/effects/change-set.ts'
 import { callsOfEntry } from '../../../contract/programs.ts'
 import type { Transcript } from '../../../contract/transcript.ts'
 
@@ -45,6 +51,15 @@ export function forkedCall({ entries, calls }: Conversation, callId: string): Fo
   if (review.undone && taken.includes(true)) return { state: 'undone', files }
   const some = taken.includes(true) ? 'part' : 'rejected'
   return { state: taken.every(Boolean) ? 'accepted' : some, files }
+}
+
+/** The id of what a call changed in the workspace, if it can be undone: its version, or its part of an accepted review. */
+export function undoableChange(transcript: Conversation, callId: string): string | undefined {
+  const { changes, isForked } = transcript.calls[callId]?.result ?? {}
+  if (!isForked) return changes?.total ? changes.changeId : undefined
+  const { state, files } = forkedCall(transcript, callId)
+  const isIn = state === 'accepted' || state === 'part'
+  return isIn && files?.length !== 0 ? `${PART}${callId}` : undefined
 }
 
 function ownFiles(before: ChangeSummary | undefined, after: ChangeSummary | undefined): ChangedFile[] | null {
