@@ -10,6 +10,8 @@ export interface StoredChange {
   path: string
   before: WorkspaceEntry | null
   after: WorkspaceEntry | null
+  /** Of a new file: the deleted path of the same set that it was made from, if the two are similar. It counts only while both are in the set. */
+  from?: string
 }
 
 /**

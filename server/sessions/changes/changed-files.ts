@@ -40,7 +40,7 @@ function sideOf(entry: WorkspaceEntry): FileSide {
 /**
  * The changes as a person sees them, by path. A folder is shown only if it was created or deleted empty, its mode has changed, or it was
  * created with an unusual mode, or if it is in conflict.
- * A deleted and a created file with the same content are one renamed file. `conflicts` has what is in the workspace by now.
+ * A deleted and a created file with the same content, or linked, are one renamed file. `conflicts` has what is in the workspace by now.
  */
 export function filesOf(
   changes: readonly StoredChange[],
@@ -89,7 +89,10 @@ export function chosenOf(
 
 /** SHA-256 of every path with both sides. Times don't count, nor does the order. */
 export function hashOf(changes: readonly StoredChange[]): string {
-  const rows = changes.map(({ path, before, after }) => JSON.stringify([path, rowOf(before), rowOf(after)]))
+  const rows = changes.map(({ path, before, after, from }) => {
+    const row = [path, rowOf(before), rowOf(after)]
+    return JSON.stringify(from === undefined ? row : [...row, from])
+  })
   return createHash('sha256').update(rows.toSorted().join('\n')).digest('hex')
 }
 
@@ -163,24 +166,41 @@ function acceptedOf(changes: readonly StoredChange[], accepted: readonly string[
   })
 }
 
-/** By new path: the deleted file that it was. */
+/** By new path: the deleted file that it was, with the same content or linked to it. */
 export function renamedFrom(changes: readonly StoredChange[]): Map<string, StoredChange> {
   const sorted = changes.toSorted((a, b) => (a.path < b.path ? -1 : 1))
+  const renamed = linkedIn(sorted)
+  const linked = new Set(renamed.values())
   const deleted = new Map<string, StoredChange[]>()
   for (const change of sorted) {
     const { before, after } = change
-    if (after || before?.type !== 'file' || before.size === 0) continue
+    if (after || before?.type !== 'file' || before.size === 0 || linked.has(change)) continue
     const same = deleted.get(before.hash)
     if (same) same.push(change)
     else deleted.set(before.hash, [change])
   }
-  const renamed = new Map<string, StoredChange>()
   for (const { path, before, after } of sorted) {
-    if (before || after?.type !== 'file') continue
+    if (before || after?.type !== 'file' || renamed.has(path)) continue
     const origin = deleted.get(after.hash)?.shift()
     if (origin) renamed.set(path, origin)
   }
   return renamed
+}
+
+/** A link may be to a path that is not deleted any more, or not in this part of a set. */
+function linkedIn(changes: readonly StoredChange[]): Map<string, StoredChange> {
+  const linked = new Map<string, StoredChange>()
+  const links = changes.filter(({ from, before, after }) => from !== undefined && !before && after?.type === 'file')
+  if (links.length === 0) return linked
+  const gone = new Map(
+    changes.flatMap((each) => (each.before?.type === 'file' && !each.after ? [[each.path, each]] : []))
+  )
+  for (const { path, from = '' } of links) {
+    const origin = gone.get(from)
+    if (origin) linked.set(path, origin)
+    gone.delete(from)
+  }
+  return linked
 }
 
 /** The folders with a changed path in them, as raw paths, apart for both sides. */

@@ -108,7 +108,12 @@ export function planChanges(
   for (const change of wanted) if (!isThere(change)) target.set(change.path, change.after)
   makeRoom(entries, target, pathsBelow(entries, changes))
   keepFullFolders(entries, target)
-  const planned = [...target].map(([path, after]) => ({ path, before: entries.get(path) ?? null, after }))
+  const links = new Map(wanted.flatMap(({ path, from }) => (from === undefined ? [] : [[path, from]])))
+  const planned = [...target].map(([path, after]): StoredChange => {
+    const from = links.get(path)
+    const change = { path, before: entries.get(path) ?? null, after }
+    return from === undefined ? change : { ...change, from }
+  })
   return {
     changes: planned.filter(({ before, after }) => !isSameEntry(before, after)),
     present: wanted.filter((change) => isThere(change) && !isSameEntry(change.before, change.after))

@@ -7,7 +7,7 @@ import {
   type StoredChange,
   type StoredChangeSet
 } from '../../storage/checkpoint-store.ts'
-import { type Conflict, chosenOf, filesOf, hashOf, partOf, refuseUnknown } from './changed-files.ts'
+import { type Conflict, chosenOf, filesOf, hashOf, partOf, refuseUnknown, renamedFrom } from './changed-files.ts'
 import { conflictsOf } from './plan-changes.ts'
 
 export type RevertScope = 'one' | 'since'
@@ -61,7 +61,14 @@ function inverse(changes: readonly StoredChange[]): StoredChange[] {
     const known = back.get(path)
     back.set(path, { path, before: after, after: known ? known.after : before })
   }
-  return [...back.values()].filter(({ before, after }) => !isSameEntry(before, after))
+  // What was renamed from one path to another is renamed back.
+  const links = new Map([...renamedFrom(changes)].map(([path, origin]) => [origin.path, path]))
+  return [...back.values()]
+    .filter(({ before, after }) => !isSameEntry(before, after))
+    .map((change) => {
+      const from = links.get(change.path)
+      return from === undefined ? change : { ...change, from }
+    })
 }
 
 /** The hash includes the conflicts, because the person decides on them too. */

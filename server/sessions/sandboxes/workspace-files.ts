@@ -16,6 +16,7 @@ import {
   type StoredChange,
   type StoredChangeSet
 } from '../../storage/checkpoint-store.ts'
+import { linkRenames } from '../changes/link-renames.ts'
 import { type ChangePlan, planChanges, type Resolution } from '../changes/plan-changes.ts'
 import { changesUnsaved, mayPassLater } from './restoring/changes-unsaved.ts'
 import { RestoreBatch } from './restoring/restore-batch.ts'
@@ -216,8 +217,19 @@ export class WorkspaceFiles {
       skipped.push(...changes.skipped)
       if (!last) continue
       this.#census = undefined
+      await this.#linkRenames(id)
       return skipped
     }
+  }
+
+  /** Contents can be compared only when they are stored. */
+  async #linkRenames(id: string): Promise<void> {
+    const version = this.version(id)
+    if (!version) return
+    const linked = await linkRenames(this.#checkpoint, version.changes)
+    if (linked === version.changes) return
+    const changes = linked.filter(({ from }) => from !== undefined)
+    await this.#checkpoint.commit({ put: [], deleted: [], keep: [{ ...version, changes }] })
   }
 
   #found(put: WorkspaceEntry[], deleted: string[]): StoredChange[] {

@@ -15,7 +15,7 @@ export function sidesOf({ before, after }: StoredChange): WorkspaceEntry[] {
 
 /** Approximate size of the change in a manifest. */
 export function changeBytes(change: StoredChange): number {
-  return sidesOf(change).reduce((sum, side) => sum + entryBytes(side), 0)
+  return sidesOf(change).reduce((sum, side) => sum + entryBytes(side), change.from?.length ?? 0)
 }
 
 /** Approximate size of a set in a manifest, without its changes. */
@@ -48,14 +48,20 @@ export function grown(
 }
 
 export function setRecord({ id, kind, at, about }: StoredChangeSet, changes: readonly StoredChange[]): SetRecord {
-  return { id, kind, at, about, changes: changes.map(({ path, before, after }) => [path, side(before), side(after)]) }
+  const rows = changes.map(({ path, before, after, from }): SetRecord['changes'][number] => {
+    return from === undefined ? [path, side(before), side(after)] : [path, side(before), side(after), from]
+  })
+  return { id, kind, at, about, changes: rows }
 }
 
 export function setFromRecord({ changes, ...rest }: SetRecord): StoredPart {
   const full = (path: string, from: RecordSide | null) => (from ? { ...from, path } : null)
   return {
     ...rest,
-    changes: changes.map(([path, before, after]) => ({ path, before: full(path, before), after: full(path, after) }))
+    changes: changes.map(([path, before, after, from]) => {
+      const change = { path, before: full(path, before), after: full(path, after) }
+      return from === undefined ? change : { ...change, from }
+    })
   }
 }
 

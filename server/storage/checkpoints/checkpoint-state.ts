@@ -177,8 +177,9 @@ export class CheckpointState {
 
   #checkedSet(set: StoredPart, sizeOf: (hash: string) => ContentSize | undefined): StoredPart {
     const checked = (side: WorkspaceEntry | null, path: string) => side && this.#checked({ ...side, path }, sizeOf)
-    const changes = set.changes.map(({ path, before, after }) => {
-      return { path, before: checked(before, path), after: checked(after, path) }
+    const changes = set.changes.map((change) => {
+      const { path, before, after } = change
+      return { ...change, before: checked(before, path), after: checked(after, path) }
     })
     return { ...set, changes }
   }

@@ -10,7 +10,7 @@ export type RecordSide = WorkspaceEntry extends infer E ? (E extends unknown ? O
 /** One change set. A large one is split: records with `more` add further changes to the set with the same id. */
 export interface SetRecord extends Omit<StoredChangeSet, 'changes'> {
   more?: true
-  changes: [path: string, before: RecordSide | null, after: RecordSide | null][]
+  changes: [path: string, before: RecordSide | null, after: RecordSide | null, from?: string][]
 }
 
 export interface ManifestRecord {

@@ -20,10 +20,10 @@ export function partOfCall(
   now: readonly StoredChange[]
 ): StoredChangeSet | null {
   const known = new Map(was.map((change) => [change.path, change]))
-  const made = now.map(({ path, before, after }): StoredChange => {
-    const earlier = known.get(path)
-    known.delete(path)
-    return { path, before: earlier ? earlier.after : before, after }
+  const made = now.map((change): StoredChange => {
+    const earlier = known.get(change.path)
+    known.delete(change.path)
+    return earlier ? { ...change, before: earlier.after } : change
   })
   const putBack = [...known.values()].map(({ path, before, after }) => ({ path, before: after, after: before }))
   const changes = [...made, ...putBack].filter(({ before, after }) => !isSameEntry(before, after))
@@ -46,14 +46,15 @@ export function decidedParts(
   const applied = new Map(version?.changes.map((change) => [change.path, change]))
   const bases = new Map(shown.map(({ path, before }) => [path, before]))
   const keep = parts.map(({ id, kind, at, about, changes }): StoredChangeSet => {
-    const accepted = changes.flatMap(({ path, before, after }) => {
+    const accepted = changes.flatMap((change) => {
+      const { path, before } = change
       const whole = applied.get(path)
       if (!whole) return []
       const base = bases.get(path)
       bases.delete(path)
       // The workspace had another version when the review was accepted: that is what the first call has replaced.
       const isFirst = base !== undefined && isSameEntry(base, before)
-      return [{ path, before: isFirst ? whole.before : before, after }]
+      return [isFirst ? { ...change, before: whole.before } : change]
     })
     const { callId = '' } = about
     return { id, kind, at, about: { by: 'call', callId }, changes: accepted }

@@ -1,9 +1,10 @@
 /** Stores what a fork has changed as an open change set, and ends what still changes it before somebody decides. */
 import type { ChangeSummary } from '../../../../contract/effects/change-set.ts'
 import type { VersionAbout } from '../../../../contract/effects/effect-replies.ts'
-import type { Checkpoint, StoredChangeSet } from '../../../storage/checkpoint-store.ts'
+import type { Checkpoint, StoredChange, StoredChangeSet } from '../../../storage/checkpoint-store.ts'
 import { leaseLost } from '../../../storage/store-errors.ts'
 import { summaryOf } from '../../changes/changed-files.ts'
+import { linkRenames } from '../../changes/link-renames.ts'
 import { isOwnershipError } from '../ownership-error.ts'
 import { notKeptText } from '../restoring/not-kept-text.ts'
 import type { SessionEvents } from '../session-events.ts'
@@ -53,8 +54,17 @@ function storeNow(
     const former = openSets(checkpoint, CALL).filter((each) => each !== id || isEmpty)
     if (isEmpty) await dropSets(checkpoint, [...former, ...(changeSets.has(id) ? [id] : []), ...openParts(changeSets)])
     else {
-      const part = callId === undefined ? null : partOfCall(callId, changeSets.get(id)?.changes ?? [], changes)
-      await checkpoint.commit({ put: [], deleted: [], drop: former, keep: part ? [part, set] : [set] })
+      const was = changeSets.get(id)?.changes ?? []
+      const store = async (found: readonly StoredChange[]) => {
+        const part = callId === undefined ? null : partOfCall(callId, was, found)
+        const keep = [...(part ? [part] : []), { ...set, changes: found }]
+        await checkpoint.commit({ put: [], deleted: [], drop: former, keep })
+      }
+      await store(changes)
+      // The content can be read now.
+      const linked = await linkRenames(checkpoint, changes)
+      if (linked !== changes) await store(linked)
+      return summaryOf({ id, changes: linked })
     }
     return summaryOf(set)
   })
