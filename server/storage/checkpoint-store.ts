@@ -10,7 +10,7 @@ export interface StoredChange {
   path: string
   before: WorkspaceEntry | null
   after: WorkspaceEntry | null
-  /** Of a new file: the deleted path of the same set that it was made from, if the two are similar. It counts only while both are in the set. */
+  /** The deleted path that this new file was renamed from, if the two are similar. The link counts only while the set has both paths. */
   from?: string
 }
 

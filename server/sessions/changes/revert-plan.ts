@@ -61,7 +61,7 @@ function inverse(changes: readonly StoredChange[]): StoredChange[] {
     const known = back.get(path)
     back.set(path, { path, before: after, after: known ? known.after : before })
   }
-  // What was renamed from one path to another is renamed back.
+  // A revert renames files back.
   const links = new Map([...renamedFrom(changes)].map(([path, origin]) => [origin.path, path]))
   return [...back.values()]
     .filter(({ before, after }) => !isSameEntry(before, after))

@@ -45,7 +45,7 @@ export interface AppliedChanges {
   /** The choices for files that were changed in the workspace too. */
   resolution?: Resolution | undefined
   version: VersionName
-  /** What becomes of other change sets, in the same commit. */
+  /** Returns the change sets that the same commit removes and adds. */
   beside?: (version: StoredChangeSet | null) => Pick<CheckpointDelta, 'drop' | 'keep'>
   /** If it can't be saved, the workspace is put back at once. Otherwise the changes stay there and are saved later. */
   orNothing?: boolean

@@ -1,4 +1,4 @@
-/** What one call of an accepted review has changed is undone alone. */
+/** Undoes the changes of one call of an accepted review. */
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { CommandData } from '../../../../contract/commands.ts'
 import { WorkspaceHistory } from '../../files/workspace-history.ts'

@@ -1,6 +1,6 @@
 /**
- * What each call of a review has changed, so that the files of one call can be undone alone. The parts are stored beside the review's
- * change set, and belong to it until the decision. Then they have only paths that were accepted.
+ * Records the changes of each call of a review as a part, so that the files of one call can be undone alone. The parts are stored beside
+ * the review's change set, and belong to it until the decision. Then they have only paths that were accepted.
  */
 import { PART } from '../../../../contract/effects/change-set.ts'
 import {
@@ -36,7 +36,7 @@ export function openParts(sets: Sets): string[] {
   return undecided(sets).map(({ id }) => id)
 }
 
-/** What becomes of the parts when their review was applied as this version, or nothing of it. */
+/** Returns how the parts change when their review is applied as this version, or, with null, not at all. */
 export function decidedParts(
   sets: Sets,
   shown: readonly StoredChange[],
