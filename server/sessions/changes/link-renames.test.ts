@@ -1,7 +1,12 @@
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { discard, temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import type { StoredChange } from '../../storage/checkpoint-store.ts'
 import { fakeCheckpoint } from '../../storage/fake-checkpoint.ts'
+import { WorkspaceFiles } from '../sandboxes/workspace-files.ts'
 import { filesOf, hashOf, partOf } from './changed-files.ts'
+import { insideSandbox, treeOf } from './inside-sandbox.fixture.ts'
 import { linkRenames } from './link-renames.ts'
 import { acceptedPart, planChanges } from './plan-changes.ts'
 import { planRevert } from './revert-plan.ts'
@@ -118,4 +123,26 @@ it('accepts, refuses and reverts both paths together, and a decision names the l
   ])
   // Alone, a link means nothing.
   expect(renames(linked.filter(({ path }) => path !== 'old'))).toEqual(['+ also', '+ new'])
+})
+
+it('links what one call has renamed and changed in the workspace, and a revert brings the same files back', async () => {
+  const folder = temporaryFolder()
+  const { root, connection } = insideSandbox(folder, 'w')
+  const checkpoint = fakeCheckpoint()
+  const files = new WorkspaceFiles(connection, checkpoint)
+  writeFileSync(join(root, 'old.txt'), lines('a'))
+  await files.sync({ everything: true })
+  const before = treeOf(root)
+  mkdirSync(join(root, 'new'))
+  renameSync(join(root, 'old.txt'), join(root, 'new/name.txt'))
+  writeFileSync(join(root, 'new/name.txt'), `${lines('a')}more\n`)
+  await files.sync({ version: { id: 'call:c', about: { by: 'call', callId: 'c' } } })
+  const { changes = [] } = files.version('call:c') ?? {}
+  expect(renames(changes)).toEqual(['old.txt → new/name.txt'])
+  const { changes: back } = planRevert(checkpoint, 'call:c', 'one')
+  const reverted = await files.apply({ changes: back, version: { id: 'revert:1', about: { by: 'revert' } } })
+  expect(renames(reverted?.changes ?? [])).toEqual(['new/name.txt → old.txt'])
+  expect(treeOf(root)).toEqual(before)
+  await connection.close()
+  discard(folder)
 })
