@@ -120,7 +120,7 @@ export class Connections {
   }
 
   /** Whether a connection comes from a server that runs here. */
-  senderOf(socket: PeerSocket): Sender {
+  senderOf(socket: PeerSocket): Promise<Sender> {
     return this.#processes.senderOf(socket)
   }
 

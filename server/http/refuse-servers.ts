@@ -5,7 +5,7 @@ import type { Purpose, SenderCheck } from '../sessions/access/sender-check.ts'
 export function refuseServers(server: FastifyInstance, senders: Pick<SenderCheck, 'check'>): void {
   const check = async (request: FastifyRequest) => {
     const purpose = purposeOf(request)
-    if (purpose) senders.check(request.raw, purpose)
+    if (purpose) await senders.check(request.raw, purpose)
   }
   server.addHook('onRequest', check)
   // Check again after the whole request has arrived: the sender may have closed the socket or passed it on.

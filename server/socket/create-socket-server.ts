@@ -122,7 +122,7 @@ async function admit(socket: ClientSocket, options: SocketServerOptions, limits:
   const { headers, auth } = socket.handshake
   const address = options.addressOf(socket.request)
   options.instance.check({ headers, address, token: auth.accessToken, proof: auth.ownerProof })
-  limits.senders.check(socket.request)
+  await limits.senders.check(socket.request)
   const sessionId = sessionIdOf(socket)
   const token = typeof auth.token === 'string' ? auth.token : bearerOf(headers)
   const owner = await options.owners.ownerOf(headers, auth.ownerProof)

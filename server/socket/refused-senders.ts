@@ -36,21 +36,22 @@ export class RefusedSenders {
       connection.once('close', () => refused.delete(connection.id))
     })
     engine.use((request: IncomingMessage & { _query?: { sid?: string } }, _response: unknown, next: Next) => {
-      try {
-        options.senders.check(request, 'action')
-        next()
-      } catch (error) {
+      const refuse = (error: unknown) => {
         const sid = request._query?.sid
         if (!sid) this.#refusals.set(request, error)
         // A connection that was let in takes nothing from another program.
         next(!sid || refused.has(sid) ? undefined : error)
       }
+      options.senders
+        .check(request, 'action')
+        .then(() => next())
+        .catch(refuse)
     })
   }
 
-  /** Throws if the connection that began with this request is refused. */
-  check(first: IncomingMessage): void {
+  /** Rejects if the connection that began with this request is refused. */
+  async check(first: IncomingMessage): Promise<void> {
     if (this.#refusals.has(first)) throw this.#refusals.get(first)
-    if (this.#options.instance.needsToken) this.#options.senders.check(first, 'action')
+    if (this.#options.instance.needsToken) await this.#options.senders.check(first, 'action')
   }
 }

@@ -23,7 +23,7 @@ export async function describePort({ HOST, PORT }: Pick<Settings, 'HOST' | 'PORT
     if (code !== 'EADDRINUSE')
       throw new Error(`Can't listen on ${where} (${messageOf(error)}): set HOST to an address of this machine.`)
     if (await isOurs(HOST, PORT)) return { warn: `${where} is in use by a running MCP Orchestrator` }
-    throw new Error(`The ${where} is in use${holderOf(PORT)}: stop what uses it, or set PORT to another one.`)
+    throw new Error(`The ${where} is in use${await holderOf(PORT)}: stop what uses it, or set PORT to another one.`)
   } finally {
     server.close()
   }
@@ -43,10 +43,10 @@ async function isOurs(host: string, port: number): Promise<boolean> {
 }
 
 /** Names the process if possible: the open files of another user's process are not visible. */
-function holderOf(port: number): string {
+async function holderOf(port: number): Promise<string> {
   try {
     const listening = localSockets().filter((socket) => socket.isListening && socket.port === port)
-    const [pid] = listening.flatMap(({ inode }) => holdersOf(inode))
+    const [pid] = (await Promise.all(listening.map(({ inode }) => holdersOf(inode, () => true)))).flat()
     return pid === undefined ? '' : ` by ${readFileSync(`/proc/${pid}/comm`, 'utf8').trim()} (process ${pid})`
   } catch {
     // There is no /proc, or it can't be read.

@@ -84,7 +84,7 @@ export class ChildProcesses {
   }
 
   /** Whether a connection on this machine comes from a child, or from a process that it started. */
-  senderOf(socket: PeerSocket): Sender {
+  senderOf(socket: PeerSocket): Promise<Sender> {
     const dataDir = this.#places && realpathSync(this.#places.dataDir)
     return senderOf(socket, { pids: [...this.#children.values(), ...this.pids], mark: this.#id, dataDir })
   }

@@ -7,6 +7,7 @@ import {
   type LocalSocket,
   localSockets,
   plainAddress,
+  runsAs,
   targetOf,
   textOf
 } from '../../lib/web/local-sockets.ts'
@@ -32,7 +33,7 @@ export interface KnownChildren {
 export const NO_CHILDREN: KnownChildren = { pids: [], mark: undefined, dataDir: undefined }
 
 /** Every doubt makes the sender `unknown`: a server can hide its socket or itself, but it can't become one of our processes. */
-export function senderOf(socket: PeerSocket, children: KnownChildren): Sender {
+export async function senderOf(socket: PeerSocket, children: KnownChildren): Promise<Sender> {
   if (wasDialled(socket.remoteAddress, socket.remotePort)) return 'server'
   if (process.platform !== 'linux' || !canListSockets()) return 'other'
   if (socket.destroyed || socket.remoteAddress === undefined) return 'unknown'
@@ -40,7 +41,8 @@ export function senderOf(socket: PeerSocket, children: KnownChildren): Sender {
   const end = farEnd(socket)
   // No process has the socket: it was closed.
   if (!end) return 'unknown'
-  const pids = holdersOf(end.inode)
+  // Others can have it only if it was handed to them; then nobody is found, which is a doubt too.
+  const pids = await holdersOf(end.inode, (pid) => runsAs(pid, end.uid))
   if (pids.some((pid) => isOfChildren(pid, children))) return 'server'
   if (isOfAnotherUser(end.uid)) return 'another-user'
   if (pids.length === 0) return isHiddenFromUs(end.uid) ? 'other' : 'unknown'

@@ -1,7 +1,9 @@
 /** Reads from /proc which sockets this machine has and which processes have them open. Finds nothing where there is no /proc. */
-import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { existsSync, readFileSync, readlinkSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
 import { BlockList, isIP, isIPv6, SocketAddress } from 'node:net'
 import { endianness, networkInterfaces } from 'node:os'
+import { setImmediate as othersTurn } from 'node:timers/promises'
 
 export interface LocalSocket {
   /** Address and port with a space between. */
@@ -80,13 +82,39 @@ export function localRoutes(fibTrie: string, ipv6Routes: string): BlockList {
   return routes
 }
 
-/** The processes that have the socket open, as far as we may see. */
-export function holdersOf(inode: string): number[] {
+/** Reads of /proc before other work has its turn. They take about a millisecond. */
+const READS_AT_ONCE = 200
+
+/**
+ * The processes that have the socket open, as far as we may see, of those that `mayHold` names. There can be many processes with many
+ * open files, also those of a sandbox: so name as few as possible. Other work goes on meanwhile.
+ */
+export async function holdersOf(inode: string, mayHold: (pid: number) => boolean): Promise<number[]> {
   const name = `socket:[${inode}]`
-  const pids = namesIn('/proc').filter((entry) => /^\d+$/.test(entry))
-  return pids
-    .filter((pid) => namesIn(`/proc/${pid}/fd`).some((fd) => targetOf(`/proc/${pid}/fd/${fd}`) === name))
-    .map(Number)
+  const holders: number[] = []
+  let reads = 0
+  const pause = async () => {
+    if (++reads % READS_AT_ONCE === 0) await othersTurn()
+  }
+  for (const entry of await namesIn('/proc')) {
+    const pid = Number(entry)
+    if (!Number.isInteger(pid)) continue
+    await pause()
+    if (!mayHold(pid)) continue
+    for (const fd of await namesIn(`/proc/${pid}/fd`)) {
+      await pause()
+      if (targetOf(`/proc/${pid}/fd/${fd}`) !== name) continue
+      holders.push(pid)
+      break
+    }
+  }
+  return holders
+}
+
+/** Whether the process runs as this user, with one of its user ids. */
+export function runsAs(pid: number, uid: number): boolean {
+  const ids = /^Uid:\s+(.*)$/m.exec(textOf(`/proc/${pid}/status`))?.[1] ?? ''
+  return ids.split(/\s+/).includes(String(uid))
 }
 
 /** '' if it can't be read. */
@@ -98,12 +126,8 @@ export function textOf(file: string): string {
   }
 }
 
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder)
-  } catch {
-    return []
-  }
+function namesIn(folder: string): Promise<string[]> {
+  return readdir(folder).catch(() => [])
 }
 
 /** Where a link leads; '' if it can't be read. */

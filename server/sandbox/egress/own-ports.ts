@@ -28,13 +28,17 @@ export async function isOwnPort(
     if (addresses.some((one) => plainAddress(one) === plainAddress(address) || (isOwn && isOwnAddress(one))))
       return true
   }
-  return isOwn && isListener(port)
+  return isOwn && (await isListener(port))
 }
 
 /** Whether this process or another one of this program listens on the port. Needs /proc. */
-function isListener(port: number): boolean {
+async function isListener(port: number): Promise<boolean> {
   const listening = localSockets().filter((socket) => socket.isListening && socket.port === port)
-  return listening.some(({ inode }) => holdersOf(inode).some((pid) => pid === process.pid || isThisProgram(pid)))
+  for (const { inode } of listening) {
+    const holders = await holdersOf(inode, (pid) => pid === process.pid || isThisProgram(pid))
+    if (holders.length > 0) return true
+  }
+  return false
 }
 
 function isThisProgram(pid: number): boolean {

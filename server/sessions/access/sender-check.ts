@@ -12,7 +12,7 @@ import { LOGIN_REQUEST } from '../../lib/web/login-request.ts'
 import type { AdminAccess } from './admin-access.ts'
 
 export interface SenderCheckOptions {
-  senderOf: (socket: Socket) => Sender
+  senderOf: (socket: Socket) => Promise<Sender>
   admin: Pick<AdminAccess, 'isProven'>
   instance: { readonly needsToken: boolean }
   addressOf: AddressOf
@@ -36,21 +36,21 @@ const SENT_BY_ANOTHER_USER =
 
 export class SenderCheck {
   readonly #options: SenderCheckOptions
-  /** Finding the process takes milliseconds, so a connection that was let through for an action is not looked up again. */
+  /** Finding the process takes a while, so a connection that was let through for an action is not looked up again. */
   readonly #passed = new WeakSet<Socket>()
 
   constructor(options: SenderCheckOptions) {
     this.#options = options
   }
 
-  /** Throws unless the sender may do this. */
-  check(request: Pick<IncomingMessage, 'socket' | 'headers'>, purpose: Purpose): void {
+  /** Rejects unless the sender may do this. */
+  async check(request: Pick<IncomingMessage, 'socket' | 'headers'>, purpose: Purpose): Promise<void> {
     const { senderOf, admin, instance, addressOf, hasLocalServers } = this.#options
     const { socket, headers } = request
     if (headers[LOGIN_REQUEST] !== undefined) throw new AppError('forbidden', 'sent_by_server', SENT_BY_LOGIN)
     if (purpose !== 'decision' && this.#passed.has(socket)) return
     if (admin.isProven({ headers, address: addressOf(request as IncomingMessage) })) return
-    const sender = senderOf(socket)
+    const sender = await senderOf(socket)
     if (sender === 'server') throw new AppError('forbidden', 'sent_by_server', SENT_BY_SERVER)
     // With AUTH_TOKEN, the sender has shown a secret that neither servers nor other users have.
     if (!instance.needsToken) {
