@@ -33,6 +33,7 @@ export interface GatewayAppOptions
 }
 
 const MAX_STOP_MS = 15_000
+const QUIET_MS = 2000
 
 /** Throws if the registry as a whole, or the credentials file, can't be used. */
 export async function createGatewayApp(settings: Settings, logger: Logger, options: GatewayAppOptions) {
@@ -58,6 +59,7 @@ export async function createGatewayApp(settings: Settings, logger: Logger, optio
   })
   const version = packageVersion()
   let loaded: GatewayServices | undefined
+  let continueSoon: NodeJS.Timeout | undefined
   const registryProblem = () => {
     if (watch.problem !== undefined)
       return `${watch.problem} The servers are those of the last file that could be used.`
@@ -91,10 +93,11 @@ export async function createGatewayApp(settings: Settings, logger: Logger, optio
     ...(expose ? { exposed: lazyExposed({ only: expose.only, ...face }, core) } : {}),
     watch() {
       watch.start()
-      if (options.shared) continuePrograms(settings, logger, core)
+      continueSoon = continuePrograms(settings, logger, core, options.shared ? 0 : QUIET_MS)
     },
     async stop(): Promise<void> {
       watch.close()
+      clearTimeout(continueSoon)
       // Shutdown waits on timers that don't keep the process alive. Without this timer, the process would end too early.
       const awake = setTimeout(() => {}, MAX_STOP_MS)
       try {
@@ -110,10 +113,17 @@ async function openExtraTools({ GATEWAY_CODE }: Settings) {
   return GATEWAY_CODE === 'true' ? [(await import('../gateway/code/run-code.ts')).runCodeTool()] : []
 }
 
-/** Programs of clients go on although no client calls. A gateway with one client loads nothing before its first call. */
-function continuePrograms({ GATEWAY_CODE }: Settings, logger: Logger, core: () => Promise<unknown>): void {
-  if (GATEWAY_CODE !== 'true') return
-  core().catch((error) => logger.warn({ err: error }, 'Programs of clients do not go on before the next call.'))
+/** Programs of clients go on although no client calls. A gateway with one client waits until that has started. */
+function continuePrograms(
+  { GATEWAY_CODE }: Settings,
+  logger: Logger,
+  core: () => Promise<unknown>,
+  afterMs: number
+): NodeJS.Timeout | undefined {
+  if (GATEWAY_CODE !== 'true') return undefined
+  const report = (error: unknown) =>
+    logger.warn({ err: error }, 'Programs of clients do not go on before the next call.')
+  return setTimeout(() => void core().catch(report), afterMs).unref()
 }
 
 /** Opens the missing parts while the code is loaded. */
