@@ -4,6 +4,7 @@ import { ApprovalInbox } from '../policy/approval-inbox.ts'
 import { fakeKeyValueStore } from '../storage/fake-key-value-store.ts'
 import { CodeRuns, type CodeRunsOptions } from './code-runs.ts'
 import { fakeEventLog } from './fake-event-log.ts'
+import { newProgram } from './new-program.ts'
 import { ApprovalPending, type ProgramCalls } from './program-call.ts'
 import { localRealm } from './realms/local-realm.fixture.ts'
 import { localPlaces, RealmQueue } from './realms/realm-queue.ts'
@@ -175,4 +176,18 @@ it('begins no more runs of one owner than it may have, also if they start at the
   expect(begun.filter(({ status }) => status === 'fulfilled')).toHaveLength(20)
   expect(begun.at(-1)).toMatchObject({ reason: { code: 'too_many_runs' } })
   expect(await owned('other')).toEqual(expect.any(String))
+})
+
+// Checked: with the backquotes, this program fails with '"" is not a function'.
+it.each([
+  ['```ts\nconst a = 1\na\n```', '\nconst a = 1\na'],
+  ['\n ```typescript \nconst a = 1\n```\n\n', '\n \nconst a = 1'],
+  ['```\n\n```', '\n'],
+  ['```ts\n```', ''],
+  ['```', '```'],
+  ['`a`', '`a`'],
+  ['const a = `\n```\n`', 'const a = `\n```\n`'],
+  ['a\n```ts\nb\n```', 'a\n```ts\nb\n```']
+])('takes the lines of backquotes off %j, and keeps the numbers of the other lines', (given, code) => {
+  expect(newProgram({ code: given }).code).toBe(code)
 })

@@ -42,9 +42,19 @@ it('names only functions that a program has, and things that it does not have', 
   expect(functions).toEqual(['search', 'describe', 'progress', 'console.log'])
   const { end } =
     await run(`({ is: [${functions.join(',')}, setTimeout, Promise.all, ToolError, Math.random].map((each) => typeof each),
-not: ['fetch', 'process', 'require'].filter((name) => name in globalThis) })`)
+not: ['fetch', 'process', 'require', 'URL', 'Buffer', 'crypto'].filter((name) => name in globalThis) })`)
   expect(end).toMatchObject({ value: { is: Array(8).fill('function'), not: [] } })
-  for (const word of ['setTimeout', 'Promise.all', 'ToolError', 'Math.random', 'import', 'fetch', 'process'])
+  for (const word of [
+    'setTimeout',
+    'Promise.all',
+    'ToolError',
+    'Math.random',
+    'import',
+    'fetch',
+    'process',
+    'URL',
+    'Buffer'
+  ])
     expect(PROGRAM_API).toContain(word)
 })
 

@@ -5,7 +5,7 @@ import type { GatewayTool } from '../gateway-services.ts'
 const DESCRIPTION = `${PROGRAM_PURPOSE}
 ${PROGRAM_API}
 Calls that may write wait for a person's approval: the answer is then {status:"waiting", runId, reason}. Call again with {runId} to get the result (also after "running"), or {runId, cancel:true}. The program is replayed from its log: no call is made twice.
-Example: const files = await tools.filesystem.list_directory({path: "/data"}); files.split("\\n").length`
+Example: const {content} = await tools.filesystem.read_text_file({path: "/data/report.csv"}); content.split("\\n").length`
 
 export const RUN_CODE: GatewayTool = {
   name: 'run_code',
