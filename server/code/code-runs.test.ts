@@ -70,6 +70,15 @@ it('continues a waiting run on another instance, once it is decided, and only fo
   expect(sent.filter((x) => x === 'moved')).toHaveLength(1)
 })
 
+// Checked: before, it answered that the program still runs.
+it('goes on if the answer comes while the sandbox of the program is given back', async () => {
+  const runs = instance({ lingerMs: 500, pollMs: 60_000 })
+  const runId = await start(runs, 'await tools.s.write({ x: "late" })')
+  expect(await runs.report(runId, local)).toMatchObject({ status: 'waiting' })
+  await approve(runId)
+  expect(await runs.report(runId, local)).toMatchObject({ status: 'ended', state: { end: { ok: true } } })
+})
+
 it('continues in the process that started it without being asked', async () => {
   const runs = instance()
   const runId = await start(runs, 'await tools.s.write({ x: "alone" })')

@@ -101,6 +101,7 @@ export class CodeRuns {
     { owner, calls, signal, onProgress }: ReportOptions,
     waitMs = this.#times.answerMs
   ): Promise<RunReport> {
+    const until = Date.now() + waitMs
     const entry = await this.#index.get(runId)
     if (entry?.owner !== owner) throw unknownRun(runId)
     const active = this.#active.get(runId) ?? (await this.#continue(runId, calls))
@@ -118,6 +119,11 @@ export class CodeRuns {
       if (onProgress) active.onProgress.delete(onProgress)
     }
     const { state } = active.log
+    const left = until - Date.now()
+    // The answer came while it gave its realm back: it goes on in another one.
+    const isGone = !this.#active.has(runId) && !this.#isClosed && !signal?.aborted
+    if (!state.end && !active.isWaiting && isGone && left > 0)
+      return this.report(runId, { owner, calls, signal, onProgress }, left)
     const status = state.end ? 'ended' : active.isWaiting ? 'waiting' : 'running'
     const queued = active.queued ?? this.#failures.reasonOf(runId)
     return { runId, status, state, expiresAt: active.expiresAt, queued }
