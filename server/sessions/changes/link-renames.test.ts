@@ -82,6 +82,12 @@ it('leaves files alone that share little, are huge, or are too many', async () =
     ['b', null, lines('a', 0, 20_001)]
   ])
   expect(await linkRenames(huge.checkpoint, huge.changes)).toBe(huge.changes)
+  const short = (more: string) => Array.from({ length: 60_000 }, (_, at) => at.toString(36)).join('\n') + more
+  const dense = await world([
+    ['a', short(''), null],
+    ['b', null, short('x')]
+  ])
+  expect(await linkRenames(dense.checkpoint, dense.changes)).toBe(dense.changes)
   const many = Array.from({ length: 101 }, (_, at): [string, string | null, string | null][] => [
     [`a${at}`, lines(`${at}`), null],
     [`b${at}`, null, `${lines(`${at}`)}x\n`]

@@ -9,6 +9,8 @@ import { renamedFrom } from './changed-files.ts'
 const MAX_FILES = 100
 const MAX_FILE_BYTES = 256 * 1024
 const MAX_SIDE_BYTES = 4 * 1024 * 1024
+/** Lines that are compared on each side. Files beyond that are left out: short lines take much more memory than their bytes. */
+const MAX_LINES = 50_000
 /** The part of the larger file that both must share. */
 const MIN_SHARED = 0.6
 /** A line in more files than this says nothing about which of them it came from. */
@@ -40,9 +42,13 @@ export async function linkRenames(
   const bytes = await checkpoint.readSmall([...from, ...to].map(({ hash }) => hash)).catch(() => [])
   const texts = async (entries: FileEntry[], start: number) => {
     const list: Text[] = []
+    let left = MAX_LINES
     for (const [at, { path }] of entries.entries()) {
       const content = bytes[start + at]
-      if (content) list.push(await textOf(path, content))
+      const text = content && (await textOf(path, content))
+      if (!text || text.lines.size > left) continue
+      left -= text.lines.size
+      list.push(text)
     }
     return list
   }
