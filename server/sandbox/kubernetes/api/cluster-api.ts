@@ -134,7 +134,8 @@ export class ClusterApi {
     const { namespace } = this
     const query = { namespace, labelSelector, resourceVersion: '0' }
     const work: Work<V1PodList> = (options) => this.#core.listNamespacedPod(query, options)
-    return (await this.#call('list pods', work, { Accept: METADATA_ONLY })).items
+    // If there are none, the list of their metadata is null. That of whole pods never is.
+    return (await this.#call('list pods', work, { Accept: METADATA_ONLY })).items ?? []
   }
 
   /** Calls back with every later state of the pod, and calls `onEnd` if the cluster ends the watch. Returns a function that ends it. */
