@@ -20,7 +20,7 @@ import { claimDataDir } from '../storage/claim-data-dir.ts'
 import { readDeploymentId } from '../storage/deployment-file.ts'
 import { lockDataDir } from '../storage/embedded/data-dir-lock.ts'
 import { StoreFormat } from '../storage/format/store-format.ts'
-import { takeTurn } from '../storage/key-value-store.ts'
+import { takeOver } from '../storage/key-value-store.ts'
 import type { CollectorDeps } from '../storage/object-checkpoints/collector.ts'
 import { CollectorRounds } from '../storage/object-checkpoints/collector-rounds.ts'
 import { observedCheckpoints, observedStore } from '../storage/observed-store.ts'
@@ -125,7 +125,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
       emptied: async () => feed.emptied(),
       isAlone: lock !== undefined,
       forked: observer?.forked,
-      cleansForAll: () => takeTurn({ ...store, instanceId }, 'janitor', CLEANER_MS),
+      cleansForAll: () => takeOver({ ...store, instanceId }, 'janitor', CLEANER_MS),
       forgotten: async (sessionId) => {
         feed.gone(sessionId, await access.forget(sessionId))
       }

@@ -34,16 +34,29 @@ export interface TurnOptions {
   instanceId: string
 }
 
+type Successor = TurnOptions & { sessions: { endedInstances(): Promise<string[]> } }
+
 /** Claims work that only one instance should do at a time. If it returns true, the others leave the work alone for `ms`. */
-export async function takeTurn(
+export async function takeTurn(options: TurnOptions, space: string, ms: number): Promise<boolean> {
+  return turnOf(options, space, ms, async () => false)
+}
+
+/** The same for work that two instances may do at the same time for once: an instance that has ended leaves its turn to the others. */
+export async function takeOver(options: Successor, space: string, ms: number): Promise<boolean> {
+  const hasEnded = async (holder: unknown) => (await options.sessions.endedInstances()).some((id) => id === holder)
+  return turnOf(options, space, ms, hasEnded)
+}
+
+async function turnOf(
   { keyValues, sessions, instanceId }: TurnOptions,
   space: string,
-  ms: number
+  ms: number,
+  hasEnded: (holder: unknown) => Promise<boolean>
 ): Promise<boolean> {
   const now = await sessions.now()
   const turn = { holder: instanceId, until: now + ms }
   const held = await keyValues.get(space, 'turn')
   if (held === null) return keyValues.add(space, 'turn', turn)
   const isFree = !isRecord(held) || held.holder === instanceId || Number(held.until) <= now
-  return isFree && keyValues.replace(space, 'turn', held, turn)
+  return (isFree || (await hasEnded(held.holder))) && keyValues.replace(space, 'turn', held, turn)
 }

@@ -6,7 +6,7 @@ import type { CheckpointStore } from '../../storage/checkpoint-store.ts'
 import { openCheckpointStore } from '../../storage/checkpoints/checkpoint-files.ts'
 import { openEmbeddedStore } from '../../storage/embedded/open-embedded-store.ts'
 import type { StoredEvent } from '../../storage/event-log.ts'
-import { takeTurn } from '../../storage/key-value-store.ts'
+import { takeOver } from '../../storage/key-value-store.ts'
 import type { Store } from '../../storage/store.ts'
 import { SessionManager } from './session-manager.ts'
 import { DEFAULT_SESSIONS_OPTIONS, type SessionsOptions } from './session-options.ts'
@@ -53,7 +53,7 @@ export async function fakeSessions(): Promise<FakeSessions> {
     const manager = new SessionManager(
       {
         ...deps,
-        cleansForAll: () => takeTurn({ ...store, instanceId }, 'janitor', 60_000),
+        cleansForAll: () => takeOver({ ...store, instanceId }, 'janitor', 60_000),
         publish: (_, stored) => fake.publish(stored),
         forgotten: async (sessionId) => void forgotten.push(sessionId)
       },

@@ -173,6 +173,17 @@ describe('containers that no session is bound to', () => {
     expect(fake.engine.swept.slice(swept)).toEqual([deployment, deployment])
   })
 
+  it('are removed by another instance as soon as the one that did it has ended', async () => {
+    fake.engine.isShared = true
+    const [first, second] = [await fake.start('one', one), await fake.start('two', one)]
+    await first.janitor.round()
+    // As after a kill: its heartbeat has expired.
+    await fake.store.sessions.signOff('one')
+    await fake.engine.create({ deployment: await fake.store.sessions.deploymentId(), instance: 'one' })
+    await second.janitor.round()
+    expect(fake.engine.containers.size).toBe(0)
+  })
+
   it('go at once when their instance has ended, and when seen twice if the store never heard of it; those of live ones stay', async () => {
     const manager = await fake.start('one', one)
     await fake.start('live', one)
