@@ -52,7 +52,7 @@ interface AppParts {
   http: { drain: Drain; close(): Promise<void> }
   providers: { stop(): void }
   inbox: { leave(): Promise<void> }
-  chat: { stop(): Promise<void> }
+  chat: { stop(hurry?: AbortSignal): Promise<void> }
   directory: { deleted: { stop(): Promise<void> } }
   sockets: { close(): Promise<void> }
   door: { close(): Promise<void> }
@@ -74,7 +74,7 @@ export async function stopApp(parts: AppParts, hurry?: AbortSignal): Promise<voi
   await Promise.all([
     requests,
     step('leave the inbox', () => inbox.leave()),
-    step('stop turns', () => chat.stop()),
+    step('stop turns', () => chat.stop(hurry)),
     step('finish deletions', () => directory.deleted.stop())
   ])
   await step('close the live channel', () => sockets.close())

@@ -10,6 +10,8 @@ import { serverStopped } from '../turns/turn-events.ts'
 
 const MIN_HELD_CHARS = 2 * 1024 * 1024
 const CHARS_PER_TOKEN = 8
+/** How long running calls may take during shutdown. A second signal ends the wait. */
+const CALL_GRACE_MS = 4_000
 
 interface OpenChat {
   conversation: Conversation
@@ -83,8 +85,9 @@ export class OpenChats {
   }
 
   /** Stops work on all turns. Each stays open in the log and continues when someone comes back to it. */
-  async stop(): Promise<void> {
-    await Promise.all([...this.#open.values()].map(({ driver }) => driver.close(serverStopped())))
+  async stop(hurry: AbortSignal = new AbortController().signal): Promise<void> {
+    const patience = AbortSignal.any([hurry, AbortSignal.timeout(CALL_GRACE_MS)])
+    await Promise.all([...this.#open.values()].map(({ driver }) => driver.close(serverStopped(), patience)))
     await this.deps.programs?.close?.()
   }
 

@@ -109,14 +109,20 @@ export class TurnDriver {
     this.#abort = new AbortController()
   }
 
-  /** Releases the turn, which stays open in the log for the next driver. `why` is recorded for the running calls. */
-  async close(why = stopped()): Promise<void> {
+  /**
+   * Releases the turn, which stays open in the log for the next driver. Running calls may end until `patience` fires; then `why` is
+   * recorded for them.
+   */
+  async close(why = stopped(), patience = AbortSignal.abort()): Promise<void> {
     this.#closed = true
     clearTimeout(this.#retry)
     this.#retry = undefined
-    this.#abort.abort(why)
+    const cut = () => this.#abort.abort(why)
+    if (this.#calls.size === 0 || patience.aborted) cut()
+    else patience.addEventListener('abort', cut, { once: true })
     this.#news.resolve()
     await this.#driving
+    cut()
   }
 
   async #driveUntilQuiet(): Promise<void> {
