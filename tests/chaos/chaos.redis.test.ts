@@ -10,9 +10,9 @@ import { eventually } from '../support/eventually.ts'
 import { ownRedis } from '../support/own-redis.ts'
 import type { PrivateEngine } from '../support/private-dockerd.ts'
 import { startCore, type TestCore } from '../support/start-core.ts'
+import { dockerGround, startEngine } from './docker-ground.ts'
 import { PLANTED_BUGS } from './planted-bugs.ts'
 import { walk } from './walk.ts'
-import { startEngine } from './world.ts'
 
 /** Several rounds of the janitor. */
 const OUTAGE_MS = 3_000
@@ -90,7 +90,7 @@ describe('a walk over faults', { timeout: 300_000 }, () => {
     [/** Found files that were overwritten because they did not fit into the next sandbox. */ 12, 'review']
   ])('holds for seed %i, begun in the mode %s', async (seed, mode) => {
     const env = { APPROVAL_MODE: mode }
-    const { messages, effects, kept, reviewed, uploaded, violations } = await walk(engine, {
+    const { messages, effects, kept, reviewed, uploaded, violations } = await walk(dockerGround(engine), {
       ...{ seed, seconds: 8, sessions: 4, env }
     })
     expect(violations).toEqual([])
@@ -111,7 +111,15 @@ describe('a walk over faults', { timeout: 300_000 }, () => {
     const isMissed = (name: string) => !found.join('\n').match(PLANTED_BUGS[name]?.caught ?? 'no such bug')
     for (let seed = 1; seed <= 4 && bug.split(',').some(isMissed); seed++) {
       const env = { APPROVAL_MODE: mode }
-      const { violations } = await walk(engine, { seed, seconds: 6, sessions: 3, bug, fault, tidyMs, env })
+      const { violations } = await walk(dockerGround(engine), {
+        seed,
+        seconds: 6,
+        sessions: 3,
+        bug,
+        fault,
+        tidyMs,
+        env
+      })
       found.push(...violations)
     }
     expect(bug.split(',').filter(isMissed)).toEqual([])

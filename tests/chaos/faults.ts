@@ -1,15 +1,19 @@
-/** The faults, one function each. Every fault repairs itself before it resolves, so that the walk continues with a working world. */
-import { execFile } from 'node:child_process'
+/**
+ * The faults, one function each; those of the place where sandboxes run are in its file. Every fault repairs itself before it resolves,
+ * so that the walk continues with a working world.
+ */
 import { setTimeout as delay } from 'node:timers/promises'
-import { promisify } from 'node:util'
 import type { Random } from './random.ts'
 import type { World } from './world.ts'
 
-export type Fault = (world: World, random: Random) => Promise<string>
+type Fault = (world: World, random: Random) => Promise<string>
 
-const run = promisify(execFile)
+export type Faults = Record<string, { weight: number; make: Fault; needsBucket?: true }>
 
-export const FAULTS: Record<string, { weight: number; make: Fault; needsBucket?: true }> = {
+/** Faults of the place where sandboxes run. */
+export type PlaceFaults<P> = Record<string, { weight: number; make(place: P, random: Random): Promise<string> }>
+
+export const SERVER_FAULTS: Faults = {
   'kill a server': {
     weight: 4,
     async make({ instances }, random) {
@@ -39,63 +43,11 @@ export const FAULTS: Record<string, { weight: number; make: Fault; needsBucket?:
       await frozen(pid, ms)
       return `on port ${port} for ${Math.round(ms)} ms`
     }
-  },
-  'kill a container': {
-    weight: 4,
-    async make(world, random) {
-      const id = await someContainer(world, random)
-      if (id) await world.engine.docker.getContainer(id).kill()
-      return short(id)
-    }
-  },
-  'stop a container': {
-    weight: 2,
-    async make(world, random) {
-      const id = await someContainer(world, random)
-      if (id) await world.engine.docker.getContainer(id).stop({ t: 1 })
-      return short(id)
-    }
-  },
-  'remove a container': {
-    weight: 1,
-    async make(world, random) {
-      const id = await someContainer(world, random)
-      if (id) await world.engine.docker.getContainer(id).remove({ force: true, v: true })
-      return short(id)
-    }
-  },
-  'stall a child': {
-    weight: 3,
-    async make(world, random) {
-      const id = await someContainer(world, random)
-      if (!id) return short(id)
-      const { Processes: rows } = await world.engine.docker.getContainer(id).top({ ps_args: '-eo pid' })
-      const pid = Number(random.pick(rows as string[][])[0])
-      const ms = random.between(500, 6000)
-      await frozen(pid, ms)
-      return `process ${pid} for ${Math.round(ms)} ms`
-    }
-  },
-  'fill a workspace': {
-    weight: 2,
-    async make(world, random) {
-      const id = await someContainer(world, random)
-      if (!id) return short(id)
-      await inContainer(world, id, 'head -c 100000000 /dev/zero > fill 2>/dev/null')
-      await delay(random.between(500, 2000))
-      await inContainer(world, id, 'rm -f fill')
-      return short(id)
-    }
-  },
-  'stop the engine': {
-    weight: 1,
-    async make({ engine }, random) {
-      await (random.chance(0.5) ? engine.stop() : engine.kill())
-      await delay(random.between(500, 4000))
-      await engine.start()
-      return ''
-    }
-  },
+  }
+}
+
+/** To the stores, and to the way of a client to a server. */
+export const STORE_FAULTS: Faults = {
   'stop Redis': {
     weight: 2,
     async make({ redis }, random) {
@@ -133,12 +85,18 @@ export const FAULTS: Record<string, { weight: number; make: Fault; needsBucket?:
   }
 }
 
-export function pickFault(random: Random, hasBucket: boolean): string {
-  const possible = Object.entries(FAULTS).filter(([, { needsBucket }]) => hasBucket || !needsBucket)
+export function on<P>(place: P, faults: PlaceFaults<P>): Faults {
+  const bound = ([name, { weight, make }]: [string, PlaceFaults<P>[string]]) =>
+    [name, { weight, make: (_world: World, random: Random) => make(place, random) }] as const
+  return Object.fromEntries(Object.entries(faults).map(bound))
+}
+
+export function pickFault(random: Random, { ground, bucket }: World): string {
+  const possible = Object.entries(ground.faults).filter(([, { needsBucket }]) => bucket || !needsBucket)
   return random.pick(possible.flatMap(([name, { weight }]) => Array<string>(weight).fill(name)))
 }
 
-async function frozen(pid: number | undefined, ms: number): Promise<void> {
+export async function frozen(pid: number | undefined, ms: number): Promise<void> {
   if (pid === undefined) return
   try {
     process.kill(pid, 'SIGSTOP')
@@ -147,21 +105,4 @@ async function frozen(pid: number | undefined, ms: number): Promise<void> {
   } catch {
     // It has ended meanwhile.
   }
-}
-
-async function someContainer({ engine }: World, random: Random): Promise<string | undefined> {
-  const containers = await engine.docker.listContainers()
-  const ids = containers.map(({ Id }) => Id).sort()
-  return ids.length === 0 ? undefined : random.pick(ids)
-}
-
-async function inContainer({ engine }: World, id: string, script: string): Promise<void> {
-  const host = `unix://${engine.socketPath}`
-  await run('docker', ['-H', host, 'exec', '-w', '/workspace', id, 'sh', '-c', script], { timeout: 10_000 }).catch(
-    () => {}
-  )
-}
-
-function short(id: string | undefined): string {
-  return id === undefined ? 'none was there' : id.slice(0, 12)
 }

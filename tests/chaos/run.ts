@@ -1,10 +1,12 @@
 /**
- * `npm run test:chaos -- [--seeds 20] [--from 1] [--seconds 180] [--seed N] [--fault NAME] [--bug NAME] [--apart]`: walks one seed after the
- * other and says which failed; `--seed` replays one. With `--apart`, instances share no folder, and the files are in a bucket.
+ * `npm run test:chaos -- [--seeds 20] [--from 1] [--seconds 180] [--seed N] [--fault NAME] [--bug NAME] [--apart] [--cluster]`: walks one seed
+ * after the other and says which failed; `--seed` replays one. With `--apart`, instances share no folder, and the files are in a bucket.
+ * With `--cluster`, sandboxes are pods.
  */
 import { parseArgs } from 'node:util'
+import { startClusterGround } from './cluster-ground.ts'
+import { dockerGround, startEngine } from './docker-ground.ts'
 import { walk } from './walk.ts'
-import { startEngine } from './world.ts'
 
 const { values } = parseArgs({
   options: {
@@ -16,7 +18,8 @@ const { values } = parseArgs({
     instances: { type: 'string', default: '2' },
     fault: { type: 'string' },
     bug: { type: 'string' },
-    apart: { type: 'boolean' }
+    apart: { type: 'boolean' },
+    cluster: { type: 'boolean' }
   }
 })
 const print = (line: string) => process.stdout.write(`${line}\n`)
@@ -24,13 +27,13 @@ const first = Number(values.seed ?? values.from)
 const seeds =
   values.seed === undefined ? Array.from({ length: Number(values.seeds) }, (_, index) => first + index) : [first]
 const failed: number[] = []
-// An engine, a Redis and servers of its own must not outlive it.
+// A ground, a Redis and servers of its own must not outlive it.
 const interrupted = new AbortController()
 for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => interrupted.abort())
-const engine = await startEngine()
+const ground = values.cluster ? await startClusterGround() : dockerGround(await startEngine())
 try {
   for (const seed of seeds) {
-    const { faults, messages, effects, violations } = await walk(engine, {
+    const { faults, messages, effects, violations } = await walk(ground, {
       seed,
       seconds: Number(values.seconds),
       sessions: Number(values.sessions),
@@ -51,7 +54,7 @@ try {
   if (!interrupted.signal.aborted) throw error
   print('Interrupted.')
 } finally {
-  await engine.dispose()
+  await ground.dispose()
 }
 if (failed.length > 0) print(`Failed seeds: ${failed.join(', ')}. Replay one with: npm run test:chaos -- --seed N`)
 process.exit(interrupted.signal.aborted ? 130 : failed.length > 0 ? 1 : 0)

@@ -3,16 +3,14 @@ import { cpSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { LABEL } from '../../server/sandbox/docker/engine/container-spec.ts'
 import type { StoredEvent } from '../../server/storage/event-log.ts'
 import type { Store } from '../../server/storage/store.ts'
 import { eventually } from '../support/eventually.ts'
-import type { PrivateEngine } from '../support/private-dockerd.ts'
-import { FAULTS, pickFault } from './faults.ts'
+import { pickFault } from './faults.ts'
 import { type Evidence, violations } from './invariants.ts'
 import { seededRandom } from './random.ts'
 import { type Journal, Worker } from './worker.ts'
-import { openWorld, type World, type WorldOptions } from './world.ts'
+import { type Ground, openWorld, type World, type WorldOptions } from './world.ts'
 
 export interface WalkOptions extends WorldOptions {
   seed: number
@@ -41,9 +39,9 @@ export interface Walk {
 
 const TIDY_MS = 60_000
 
-export async function walk(engine: PrivateEngine, options: WalkOptions): Promise<Walk> {
+export async function walk(ground: Ground, options: WalkOptions): Promise<Walk> {
   const { seed, seconds, sessions = 6, say = () => {} } = options
-  const world = await openWorld(engine, options)
+  const world = await openWorld(ground, options)
   try {
     const workers = Array.from(
       { length: sessions },
@@ -90,8 +88,8 @@ async function shake(world: World, { seed, seconds, fault, signal }: WalkOptions
   const done: string[] = []
   while (Date.now() < until) {
     await delay(random.between(500, 3000), undefined, signal ? { signal } : {})
-    const name = fault ?? pickFault(random, world.bucket !== undefined)
-    const told = await FAULTS[name]?.make(world, random).catch((error) => `failed: ${error}`)
+    const name = fault ?? pickFault(random, world)
+    const told = await world.ground.faults[name]?.make(world, random).catch((error) => `failed: ${error}`)
     done.push(name)
     say(`${name} ${told}`)
   }
@@ -145,12 +143,9 @@ async function allEvents({ events }: Store, sessionId: string): Promise<StoredEv
 }
 
 /** Containers that no session is bound to, beyond the one that each living server keeps in reserve. */
-async function findStrays({ engine }: World, store: Store): Promise<Evidence['strays']> {
-  const containers = await engine.docker.listContainers({ all: true })
+async function findStrays({ ground }: World, store: Store): Promise<Evidence['strays']> {
+  const sandboxes = await ground.sandboxes()
   const bound = new Set((await store.sessions.list()).map(({ containerId }) => containerId))
   const reserve = new Set(await store.sessions.instances())
-  return containers
-    .filter(({ Id }) => !bound.has(Id))
-    .map(({ Id, State, Labels }) => ({ id: Id, state: State, instance: Labels[LABEL.instance] ?? '' }))
-    .filter(({ instance }) => !reserve.delete(instance))
+  return sandboxes.filter(({ id }) => !bound.has(id)).filter(({ instance }) => !reserve.delete(instance))
 }

@@ -1,28 +1,39 @@
 /**
- * The system under test of a walk: an engine and a Redis of its own, several server processes, and a proxy in front. Starts and stops them;
- * the faults are in `faults.ts`. The machine's own engine is not touched.
+ * The system under test of a walk: a ground for sandboxes, a Redis of its own, several server processes, and a proxy in front. Starts and
+ * stops them; the faults are in `faults.ts` and beside the grounds.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import Dockerode from 'dockerode'
-import { openEngine } from '../../server/app/engine/open-engine.ts'
-import { loadSettings } from '../../server/config/load-settings.ts'
 import { silentLogger } from '../../server/lib/logger.ts'
 import { openRedisStore } from '../../server/storage/redis/open-redis-store.ts'
 import type { Store } from '../../server/storage/store.ts'
 import { eventually } from '../support/eventually.ts'
 import { freePort } from '../support/free-port.ts'
 import { openTestBucket, type TestBucket } from '../support/object-service.ts'
-import { copyImage, type PrivateEngine, startPrivateEngine } from '../support/private-dockerd.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
+import type { Faults } from './faults.ts'
 import { type FrontProxy, openFrontProxy } from './front-proxy.ts'
 import { Instance } from './instance.ts'
+import type { Evidence } from './invariants.ts'
+
+/** Where the sandboxes run. Takes a while to start, and serves many walks. */
+export interface Ground {
+  /** The settings of a server that uses it. */
+  env: Record<string, string>
+  /** All faults of a walk on it. */
+  faults: Faults
+  /** The sandboxes that are there, except those that belong to no instance yet. */
+  sandboxes(): Promise<Evidence['strays']>
+  /** Repairs it, and removes every sandbox. */
+  reset(): Promise<void>
+  dispose(): Promise<void>
+}
 
 export interface World {
-  engine: PrivateEngine
+  ground: Ground
   redis: TestRedis
   instances: Instance[]
   front: FrontProxy
@@ -42,29 +53,13 @@ export interface WorldOptions {
   isApart?: boolean | undefined
 }
 
-/** An engine with the image in it; takes a while, and serves many walks. */
-export async function startEngine(): Promise<PrivateEngine> {
-  const ours = await openEngine(loadSettings({ env: {} }), silentLogger)
-  const image = await ours.ensureImage()
-  await ours.close()
-  const engine = await startPrivateEngine()
-  try {
-    await copyImage(new Dockerode(), engine.docker, image)
-    return engine
-  } catch (error) {
-    await engine.dispose()
-    throw error
-  }
-}
-
-export async function openWorld(engine: PrivateEngine, options: WorldOptions = {}): Promise<World> {
+export async function openWorld(ground: Ground, options: WorldOptions = {}): Promise<World> {
   const dir = temporaryFolder()
   const redis = await TestRedis.open(dir)
   const bucket = options.isApart ? await openTestBucket() : undefined
   const env = {
     REDIS_URL: redis.url,
     DATA_DIR: join(dir, 'data'),
-    DOCKER_HOST: `unix://${engine.socketPath}`,
     LLM_PROVIDER: 'demo',
     WARM_POOL_SIZE: '1',
     JANITOR_INTERVAL_SECONDS: '1',
@@ -72,6 +67,7 @@ export async function openWorld(engine: PrivateEngine, options: WorldOptions = {
     PAUSE_AFTER_SECONDS: '5',
     SANDBOX_WORKSPACE_MB: '16',
     LOG_LEVEL: 'warn',
+    ...ground.env,
     ...bucket?.env,
     ...options.env
   }
@@ -83,7 +79,7 @@ export async function openWorld(engine: PrivateEngine, options: WorldOptions = {
   const front = await openFrontProxy(() => instances.filter(({ isUp }) => isUp).map(({ port }) => port))
   await Promise.all(instances.map((instance) => instance.start()))
   return {
-    engine,
+    ground,
     redis,
     instances,
     front,
@@ -95,8 +91,7 @@ export async function openWorld(engine: PrivateEngine, options: WorldOptions = {
       await Promise.all(instances.map((instance) => instance.end('SIGKILL')))
       await redis.end('SIGKILL')
       await bucket?.close()
-      await engine.start()
-      await engine.removeContainers()
+      await ground.reset()
       rmSync(dir, { recursive: true, force: true })
     }
   }
