@@ -73,7 +73,7 @@ const POD_FAULTS: PlaceFaults<EitherCluster> = {
   }
 }
 
-/** What only the stand-in can be made to do. */
+/** Only the stand-in can be made to do these. */
 const API_FAULTS: PlaceFaults<StandInCluster> = {
   'cut the streams': {
     weight: 4,

@@ -1,4 +1,4 @@
-/** What the account of TEST_KUBECONFIG may do on a real cluster. `manifests.test.ts` tries the same on the stand-in. */
+/** Tests the rights of the account of TEST_KUBECONFIG on a real cluster. `manifests.test.ts` tries the same on the stand-in. */
 import {
   ApiException,
   AuthorizationV1Api,

@@ -1,4 +1,4 @@
-/** What a shutdown does to calls that run: on a cluster, every update of the deployment is one. */
+/** Tests how a shutdown treats calls that run. On a cluster, every update of the deployment is a shutdown. */
 import { afterEach, expect, it } from 'vitest'
 import { called, type FakeChat, fakeChat, said } from './fake-chat.ts'
 
