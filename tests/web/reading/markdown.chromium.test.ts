@@ -140,3 +140,20 @@ it('loads nothing for diagrams before the first one is complete', async () => {
   await me.page.getByRole('img', { name: 'Diagram: flowchart' }).waitFor()
   expect(now().offences).toEqual([])
 })
+
+// Seen before: all 300,000 cells were laid out, and the page stood still for seconds.
+it('lays out a bounded part of a hostile answer, says so, and stays usable', async () => {
+  const table = `${'|a'.repeat(300)}|\n${'|-'.repeat(300)}|\n${`${'|1'.repeat(300)}|\n`.repeat(1000)}`
+  const { me } = await now().arrive((session) => {
+    session.append('user:message', { turnId: 't', text: 'go' })
+    const math = `$${'\\frac{'.repeat(200)}x${'}{y}'.repeat(200)}$`
+    session.append('agent:response', { turnId: 't', text: `# Head\n\n${math}\n\n${table}THE END` })
+    session.append('turn:end', { turnId: 't', reason: 'done' })
+  })
+  await me.page.getByText('What follows is too much to be laid out').waitFor()
+  await me.page.getByText('Not all of this is shown: the first 50,000').waitFor()
+  expect(await me.page.evaluate('document.querySelectorAll(".markdown *").length')).toBeLessThan(25_000)
+  expect(await me.page.locator('.math.is-drawn').count()).toBe(0)
+  await me.composer.fill('still here')
+  expect(now().offences).toEqual([])
+})

@@ -3,7 +3,10 @@ import { growingBlocks, toBlocks } from './markdown.ts'
 
 const html = (source: string) =>
   toBlocks(source)
-    .map((block) => (block.kind === 'html' ? block.html : `[${block.language}]${block.code}`))
+    .map((block) => {
+      if (block.kind === 'source') return `[source]${block.text}`
+      return block.kind === 'html' ? block.html : `[${block.language}]${block.code}`
+    })
     .join('')
 
 describe('toBlocks', () => {

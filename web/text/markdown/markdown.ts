@@ -6,9 +6,13 @@ import MarkdownIt from 'markdown-it'
 import { hasHidden, reveal, type TextKind } from '../../../contract/hidden-characters.ts'
 import { targetOf } from '../link-target.ts'
 import { addBlockRules } from './block-rules.ts'
+import { type Cost, codeCost, firstBeyond, htmlCost, isDeepTex, parsedLength } from './markdown-limits.ts'
 import { addMath } from './math-rules.ts'
 
-export type MarkdownBlock = { kind: 'html'; html: string } | { kind: 'code'; code: string; language: string }
+export type MarkdownBlock =
+  | { kind: 'html'; html: string }
+  | { kind: 'code'; code: string; language: string }
+  | { kind: 'source'; text: string }
 
 const md = new MarkdownIt({ html: false, linkify: true, breaks: true })
 md.linkify.set({ fuzzyLink: false, fuzzyEmail: false })
@@ -41,9 +45,9 @@ md.renderer.rules.image = (tokens, at) => {
   return `<a href="${escapeHtml(source)}" ${linkAttributes}>${visible(label, 'prose')}</a>${shownTarget(source)}`
 }
 
-/** The source, until draw-math.ts replaces it. Math with hidden characters stays source, so that they are seen. */
+/** The source, until draw-math.ts replaces it. Math with hidden characters stays source, so that they are seen; so does very deep math. */
 function math(tex: string, isDisplay: boolean): string {
-  const source = hasHidden(tex) ? '' : ` data-tex="${escapeHtml(tex)}"`
+  const source = hasHidden(tex) || isDeepTex(tex) ? '' : ` data-tex="${escapeHtml(tex)}"`
   return `<span class="math${isDisplay ? ' math-display' : ''}"${source}><code>${visible(tex, 'strict')}</code></span>`
 }
 
@@ -62,30 +66,52 @@ function shownTarget(href: string): string {
   return `<span class="link-target">(${visible(targetOf(href), 'strict')})</span>`
 }
 
-/** Returns blocks, so that text that is streamed redraws only the last one. */
-export function toBlocks(source: string): MarkdownBlock[] {
-  return parsed(source).map(({ block }) => block)
+interface ParsedBlock {
+  block: MarkdownBlock
+  /** Where it begins. */
+  line: number
+  cost: Cost
 }
 
-/** `line`: where it begins. */
-function parsed(source: string): { block: MarkdownBlock; line: number }[] {
+/** Returns blocks, so that text that is streamed redraws only the last one. */
+export function toBlocks(source: string): MarkdownBlock[] {
+  const head = source.slice(0, parsedLength(source))
+  return withinLimits(parsed(head), head, source)
+}
+
+function parsed(source: string): ParsedBlock[] {
   const env = {}
   const tokens = md.parse(source, env)
-  const blocks: { block: MarkdownBlock; line: number }[] = []
+  const blocks: ParsedBlock[] = []
   let from = 0
   tokens.forEach((token, at) => {
     if (token.level !== 0 || token.nesting === 1) return
     const line = tokens[from]?.map?.[0] ?? 0
+    const inside = tokens.slice(from, at + 1)
+    const depth = inside.reduce((most, { level }) => Math.max(most, level), 0)
     if (token.type === 'fence') {
       const language = token.info.trim().split(/\s+/)[0] ?? ''
-      blocks.push({ block: { kind: 'code', code: token.content, language }, line })
+      blocks.push({
+        block: { kind: 'code', code: token.content, language },
+        line,
+        cost: codeCost(token.content, language)
+      })
     } else {
-      const html = md.renderer.render(tokens.slice(from, at + 1), md.options, env)
-      blocks.push({ block: { kind: 'html', html }, line })
+      const html = md.renderer.render(inside, md.options, env)
+      blocks.push({ block: { kind: 'html', html }, line, cost: htmlCost(html, depth) })
     }
     from = at + 1
   })
   return blocks
+}
+
+/** From the first block that goes beyond what a page can lay out at once, the rest is shown as it was written. */
+function withinLimits(blocks: readonly ParsedBlock[], head: string, source: string): MarkdownBlock[] {
+  const cut = firstBeyond(blocks.map(({ cost }) => cost))
+  const shown = blocks.slice(0, cut).map(({ block }) => block)
+  const from = cut < blocks.length ? (lineStarts(head)[blocks[cut]?.line ?? 0] ?? 0) : head.length
+  const rest = source.slice(from)
+  return rest === '' ? shown : [...shown, { kind: 'source', text: rest }]
 }
 
 /**
@@ -93,25 +119,27 @@ function parsed(source: string): { block: MarkdownBlock; line: number }[] {
  * it: a link's target may follow later. So parse the whole text once it is complete.
  */
 export function growingBlocks(): (source: string) => MarkdownBlock[] {
-  let head = ''
-  let complete: MarkdownBlock[] = []
+  let done = ''
+  let complete: ParsedBlock[] = []
   return (source) => {
-    if (!source.startsWith(head)) {
-      head = ''
+    if (!source.startsWith(done)) {
+      done = ''
       complete = []
     }
-    const tail = source.slice(head.length)
+    const head = source.slice(0, parsedLength(source))
+    const tail = head.slice(done.length)
+    const linesDone = lineStarts(done).length - 1
     const blocks = parsed(tail)
-    const all = [...complete, ...blocks.map(({ block }) => block)]
+    const all = [...complete, ...blocks.map((each) => ({ ...each, line: each.line + linesDone }))]
     const starts = lineStarts(tail)
     // Nothing reaches over a blank line, except from inside the last block.
     const isBlank = (line: number) => tail.slice(starts[line], starts[line + 1]).trim() === ''
     const cut = blocks.findLastIndex(({ line }) => line > 0 && isBlank(line - 1))
     if (cut > 0) {
-      head += tail.slice(0, starts[blocks[cut]?.line ?? 0])
+      done += tail.slice(0, starts[blocks[cut]?.line ?? 0])
       complete = all.slice(0, complete.length + cut)
     }
-    return all
+    return withinLimits(all, head, source)
   }
 }
 

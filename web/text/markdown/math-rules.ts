@@ -50,6 +50,7 @@ function mathAt(text: string, at: number, max: number): Found | undefined {
 
 /** Skips what is escaped: `\$` is a dollar inside math. */
 function closingAt(text: string, closing: string, from: number, max: number): number {
+  if (!text.slice(from, max).includes(closing)) return -1
   for (let at = from; at < max; at++) {
     if (text.startsWith(closing, at)) return at + closing.length <= max ? at : -1
     if (text[at] === '\\') at += 1
@@ -61,31 +62,56 @@ function isInlineMath(text: string, tex: string, to: number): boolean {
   return !/^\s|\s$|\n\n/.test(tex) && !/\d/.test(text[to + 1] ?? '')
 }
 
+type BlockState = Parameters<BlockRule>[0]
+
 /** `$$` or `\[` on its own line, up to the line that ends with the closing mark. */
 const blockMath: BlockRule = (state, startLine, endLine, silent) => {
   const start = (state.bMarks[startLine] ?? 0) + (state.tShift[startLine] ?? 0)
   const opening = ['$$', '\\['].find((mark) => state.src.startsWith(mark, start))
   if (opening === undefined || (state.sCount[startLine] ?? 0) - state.blkIndent >= 4) return false
   const closing = opening === '$$' ? '$$' : '\\]'
-  const lines: string[] = []
-  for (let line = startLine; line < endLine; line++) {
-    const from = line === startLine ? start + opening.length : (state.bMarks[line] ?? 0)
-    const text = state.src.slice(from, state.eMarks[line])
-    const end = text.trimEnd()
-    const isEnd = end.endsWith(closing)
-    lines.push(isEnd ? end.slice(0, -closing.length) : text)
+  const from = start + opening.length
+  const isOneLine = endOf(state, startLine, closing) >= from
+  const last = isOneLine ? startLine : nextEnd(state, startLine + 1, closing)
+  if (last >= endLine || (state.bMarks[last] ?? 0) - from > MAX_TEX_CHARS) return false
+  const lines = [state.src.slice(from, isOneLine ? endOf(state, last, closing) : state.eMarks[startLine])]
+  for (let line = startLine + 1; line <= last; line++) {
+    const text = state.src.slice(
+      state.bMarks[line] ?? 0,
+      line === last ? endOf(state, last, closing) : state.eMarks[line]
+    )
     // A blank line ends a paragraph, and with it math that was never closed.
-    if (!isEnd && text.trim() === '' && line > startLine) return false
-    if (!isEnd) continue
-    const tex = lines.join('\n').trim()
-    if (tex === '' || tex.length > MAX_TEX_CHARS || tex.includes(closing)) return false
-    if (silent) return true
-    state.line = line + 1
-    const token = state.push('math_block', 'div', 0)
-    token.content = tex
-    token.block = true
-    token.map = [startLine, line + 1]
-    return true
+    if (line < last && text.trim() === '') return false
+    lines.push(text)
   }
-  return false
+  const tex = lines.join('\n').trim()
+  if (tex === '' || tex.length > MAX_TEX_CHARS || tex.includes(closing)) return false
+  if (silent) return true
+  state.line = last + 1
+  const token = state.push('math_block', 'div', 0)
+  token.content = tex
+  token.block = true
+  token.map = [startLine, last + 1]
+  return true
+}
+
+/** Where the mark begins that ends the line; -1 if the line ends otherwise. */
+function endOf({ src, bMarks, eMarks }: BlockState, line: number, closing: string): number {
+  let end = eMarks[line] ?? 0
+  while (end > (bMarks[line] ?? 0) && /\s/.test(src[end - 1] ?? '')) end--
+  const at = end - closing.length
+  return at >= (bMarks[line] ?? 0) && src.startsWith(closing, at) ? at : -1
+}
+
+/** The searches of one text, so that many openings don't each look through the whole rest. */
+const searches = new WeakMap<object, Record<string, { from: number; at: number }>>()
+/** The first line from `line` on that ends with the mark; the number of lines if none does. */
+function nextEnd(state: BlockState, line: number, closing: string): number {
+  const known = searches.get(state.env) ?? {}
+  const last = known[closing]
+  if (last && line >= last.from && line <= last.at) return last.at
+  let at = line
+  while (at < state.eMarks.length && endOf(state, at, closing) < 0) at++
+  searches.set(state.env, { ...known, [closing]: { from: line, at } })
+  return at
 }
