@@ -219,3 +219,21 @@ it('says on the buttons that there is no connection, and does nothing then', asy
   await me.button(/^Choose a model/).click()
   await isOff('Refresh models')
 })
+
+// Seen before: the forms of the servers were sent, and failed.
+it('says it on the buttons of the forms for servers too', async () => {
+  const { me } = await now().arrive()
+  await serveServers(me.page)
+  await me.page.evaluate(`location.hash = '#/servers'`)
+  await me.button('Add a server').click()
+  await me.button('Fill in a form').click()
+  await me.page.getByLabel('Name', { exact: true }).fill('typed')
+  await me.page.getByLabel('Command', { exact: true }).fill('npx -y pkg')
+  now().fake.gate = new Promise(() => {})
+  now().fake.breakConnections()
+  await expect.poll(() => me.button('Show what would run').getAttribute('aria-disabled')).toBe('true')
+  await me.page.getByLabel('Command', { exact: true }).press('Enter')
+  await me.page.getByText('Not possible now: no connection to the server.').waitFor()
+  await expect.poll(() => me.page.getByLabel('Name', { exact: true }).inputValue()).toBe('typed')
+  expect(now().offences).toEqual([])
+})
