@@ -25,7 +25,7 @@ it('shows what a turn and the session have used and cost', async () => {
   await me.page.getByText('$0.012 · 1,000 tokens in (80 % cached), 50 out').waitFor()
   await me.button('Settings').click()
   const menu = me.page.getByRole('group', { name: 'Settings' })
-  await menu.getByText('$0.025 for this session').waitFor()
+  await menu.getByText('$0.025 for this session, by the prices in the file that MODEL_PRICES names').waitFor()
   await menu.getByText('2,000 tokens in (40 % cached), 100 out').waitFor()
   await menu.getByText('Context: 1,050 of 100,000 tokens').waitFor()
   expect(await seriousFaults(me.page)).toEqual([])
@@ -38,6 +38,8 @@ it('shows tokens only if nobody has set prices', async () => {
   await me.button('Tokens').click()
   await me.page.getByText('1,000 tokens in, 50 out').waitFor()
   expect(await me.page.getByText('$').count()).toBe(0)
+  await me.button('Settings').click()
+  await me.page.getByText('set MODEL_PRICES to it').waitFor()
 })
 
 it('warns when the context is nearly full, and no longer after a fresh start', async () => {
