@@ -1,5 +1,4 @@
 import { expect, it } from 'vitest'
-import { cpuMs } from '../../../tests/support/cpu-ms.ts'
 import { growingBlocks, toBlocks } from './markdown.ts'
 
 const times = (count: number, text: string) => text.repeat(count)
@@ -57,12 +56,4 @@ it('draws no formula of groups that are deep in each other', () => {
   expect(block?.kind === 'html' && block.html.includes('data-tex')).toBe(false)
   const [usual] = toBlocks('$\\frac{\\sqrt{\\frac{a}{b}}}{c}$')
   expect(usual?.kind === 'html' && usual.html.includes('data-tex')).toBe(true)
-})
-
-// Seen before: each line looked through the whole rest for its end.
-it('takes time in proportion to the text for many openings of math', async () => {
-  await cpuMs(() => void toBlocks(times(5000, '$$a\n')))
-  const few = await cpuMs(() => void toBlocks(times(5000, '$$a\n')))
-  const many = await cpuMs(() => void toBlocks(times(40_000, '$$a\n')))
-  expect(many).toBeLessThan(40 * few + 100)
 })
