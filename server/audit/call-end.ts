@@ -1,4 +1,4 @@
-import { isAppError } from '../lib/errors.ts'
+import { AppError, isAppError } from '../lib/errors.ts'
 import type { CallEnd } from './audit.ts'
 
 /** The call was sent when it failed, or its result could not be stored: it may or may not have taken effect. */
@@ -49,6 +49,17 @@ export function callFailed(error: unknown, stage: Stage): CallEnd {
     return { outcome: stage === 'calling' && error.details.sent === true ? 'unknown' : 'cancelled', code }
   if (REFUSED.test(code)) return { outcome: 'refused', code }
   return { outcome: stage === 'calling' && mayHaveRun(error) ? 'unknown' : 'failed', code }
+}
+
+/** The same error, of a call of which nothing was sent: it certainly had no effect, and may be made later. */
+export function notBegun(error: unknown): unknown {
+  if (!isAppError(error)) return error
+  const { kind, code, message, details, where } = error
+  return new AppError(kind, code, message, {
+    details: { ...details, sent: false },
+    cause: error,
+    ...(where !== undefined && { where })
+  })
 }
 
 /** Whether a call that failed with this error may have taken effect nevertheless. */

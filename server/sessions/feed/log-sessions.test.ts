@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { createLogger } from '../../lib/logger.ts'
-import { logSessions } from './log-sessions.ts'
+import { logCallEnd, logSessions } from './log-sessions.ts'
 import { SessionFeed } from './session-feed.ts'
 
 function open() {
@@ -43,4 +43,13 @@ it('says why a session is gone', () => {
     's1 Session lost, because the store was emptied.',
     's2 Session removed.'
   ])
+})
+
+it('says of a call that failed whether it had begun', () => {
+  const lines: string[] = []
+  const logger = createLogger('info', { write: (line: string) => void lines.push(JSON.parse(line).msg) })
+  const call = { sessionId: 's1', turnId: 't1', callId: 'c1', server: 'mail', tool: 'send' }
+  logCallEnd(logger, call, { outcome: 'failed', code: 'store_unavailable', calledMs: undefined }, 5)
+  logCallEnd(logger, call, { outcome: 'failed', code: 'child_error', calledMs: 3 }, 5)
+  expect(lines).toEqual(['Tool call did not begin.', 'Tool call failed.'])
 })

@@ -65,10 +65,13 @@ const ENDS: Partial<Record<CallEnd['outcome'], string>> = {
 }
 
 /** `ms` is the time from the approval to the end. */
-export function logCallEnd(logger: Logger, call: LoggedCall, { outcome, code }: CallEnd, ms: number): void {
+export function logCallEnd(logger: Logger, call: LoggedCall, { outcome, code, calledMs }: CallEnd, ms: number): void {
   // A tool that reports an error has no error code of ours.
   const why = outcome === 'ok' ? {} : { code: code ?? outcome }
-  const text = code === 'cancelled' ? 'Tool call cancelled.' : (ENDS[outcome] ?? 'Tool call failed.')
+  const text =
+    code === 'cancelled'
+      ? 'Tool call cancelled.'
+      : (ENDS[outcome] ?? (calledMs === undefined ? 'Tool call did not begin.' : 'Tool call failed.'))
   logger.info({ ...call, ...why, ms: Math.round(ms) }, text)
 }
 

@@ -4,6 +4,7 @@
  * source of truth: the store is, and the container itself refuses an old epoch.
  */
 
+import { notBegun } from '../../audit/call-end.ts'
 import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import { backoffMs } from '../../lib/waiting/backoff.ts'
 import { withDeadline } from '../../lib/waiting/deadline.ts'
@@ -203,8 +204,16 @@ export class LiveSession {
     }
   }
 
-  /** Like `openSandbox`, for an approved call: while the image is being built, it waits instead of failing. Nothing is locked meanwhile. */
+  /** Like `openSandbox`, for an approved call: if this fails, the call has not begun. While the image is being built, it waits instead of failing. Nothing is locked meanwhile. */
   async openForCall(signal?: AbortSignal): Promise<void> {
+    try {
+      await this.#openOrBuild(signal)
+    } catch (error) {
+      throw notBegun(error)
+    }
+  }
+
+  async #openOrBuild(signal?: AbortSignal): Promise<void> {
     try {
       return await this.openSandbox(signal)
     } catch (error) {

@@ -1,5 +1,5 @@
 import { commandEnding, type EventData, replaced } from '../../../contract/events.ts'
-import { mayHaveRun } from '../../audit/call-end.ts'
+import { mayHaveRun, notBegun } from '../../audit/call-end.ts'
 import { boundContent } from '../../calls/bound-content.ts'
 import type { ToolCallInput } from '../../calls/tool-source.ts'
 import { tailOf } from '../../lib/cut-text.ts'
@@ -103,7 +103,10 @@ export async function journal(
   { times = 1, outputSoFar = () => '' }: { times?: number | undefined; outputSoFar?(): string } = {}
 ): Promise<ToolResult> {
   const { epoch, events } = session
-  await events.append([{ type: 'tool:started', data: { callId }, key: onceKey('started', callId, times) }], epoch)
+  const started = { type: 'tool:started', data: { callId }, key: onceKey('started', callId, times) }
+  await events.append([started], epoch).catch((error) => {
+    throw notBegun(error)
+  })
   session.runningCalls.add(callId)
   try {
     const result = await run().catch(async (error) => {

@@ -1,7 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { callFailed } from '../../audit/call-end.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { FakeEngine } from '../../sandbox/fake-engine.ts'
 import type { Store } from '../../storage/store.ts'
+import { storeUnavailable } from '../../storage/store-errors.ts'
 import { type FakeSessions, fakeSessions } from './fake-sessions.ts'
 import type { SessionManager } from './session-manager.ts'
 
@@ -311,4 +313,27 @@ describe('SessionManager', () => {
       expect(engine.containers.get(workspace.containerId)!.files.size).toBe(0)
     })
   })
+
+  it.each(['reserve', 'append'] as const)(
+    'records a call as not begun if the store fails before its start (%s)',
+    async (verb) => {
+      let isAway = false
+      const manager = fake.create('a', {}, (part) => {
+        const verbs = part as Record<string, unknown>
+        const work = verbs[verb]
+        if (typeof work !== 'function') return part
+        const faltering = async (...given: unknown[]) => {
+          if (isAway) throw storeUnavailable('The store is away.')
+          return work.apply(part, given)
+        }
+        return Object.assign(Object.create(part), { [verb]: faltering })
+      })
+      await manager.start()
+      isAway = true
+      const call = { callId: 'c1', name: 'execute_command', args: { command: 'true' } }
+      const error = await manager.hold('s1', (hold) => hold.runTool(call)).catch((failure) => failure)
+      const { outcome, code } = callFailed(error, 'calling')
+      expect({ outcome, code }).toEqual({ outcome: 'failed', code: 'store_unavailable' })
+    }
+  )
 })

@@ -216,7 +216,8 @@ export class Toolbox {
       end({ ...callReturned(result), calledMs: progress.calledMs })
     } catch (error) {
       const failure = isAppError(error, 'alternative_found') ? error.cause : error
-      end({ ...callFailed(failure, progress.stage), calledMs: progress.calledMs })
+      const isSent = !isAppError(failure) || failure.details.sent !== false
+      end({ ...callFailed(failure, progress.stage), calledMs: isSent ? progress.calledMs : undefined })
       throw error
     }
   }
