@@ -127,7 +127,7 @@ export async function createApp(
   })
   const live = openLive(settings, logger)
   const sockets = createSocketServer({
-    ...{ ...entrance, senders, chat, access, models, feed, logger, directory, inbox },
+    ...{ ...entrance, senders, chat, access, models, feed, logger, directory, inbox, events: core.store.events },
     httpServer: http.raw,
     ...{ refused, progress: () => progress.current },
     onProgress: (listener) => progress.onSay(listener),
@@ -199,12 +199,13 @@ function openMcpDoor(gateway: GatewayApp, logger: Logger) {
 }
 
 function openDirectory(settings: Settings, core: Core, chat: Chat, models: Models, logger: Logger): SessionDirectory {
-  const { sessions, store, feed, access, quotas } = core
+  const { sessions, store, feed, appends, access, quotas } = core
   const { events } = store
   if (settings.GENERATED_TITLES === 'true') {
     const checkQuota = (sessionId: string) => quotas.checkWork(sessionId)
     const transcript = (sessionId: string) => chat.transcript(sessionId)
-    nameSessions({ access, models, transcript, checkQuota, events, feed, logger })
+    const log = { events, ...appends.hooks }
+    nameSessions({ access, models, transcript, checkQuota, log, feed, logger })
   }
   const network = settings.SANDBOX_NETWORK
   const idleMs = settings.SESSION_IDLE_SECONDS * 1000
@@ -240,7 +241,7 @@ interface ChatParts {
 
 function createChat(
   settings: Settings,
-  { sessions, store, contents, feed, access, quotas, format }: Core,
+  { sessions, store, contents, feed, appends, access, quotas, format }: Core,
   { models, servers, guard, audit, logger, refused, environment }: ChatParts
 ): Chat {
   const ownerOf = (sessionId: string) => access.ownerOf(sessionId)
@@ -269,9 +270,11 @@ function createChat(
       ownImage: settings.SANDBOX_IMAGE !== undefined
     },
     logger,
-    publish: feed.stored,
+    ...appends.hooks,
     live: feed.live
   })
+  // The driver of its turn has not heard of them either.
+  feed.subscribe({ late: (sessionId) => chat.nudge(sessionId) })
   learnFromChats({
     ...{ feed, ownerOf, logger },
     transcript: (sessionId) => chat.transcript(sessionId),

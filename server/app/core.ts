@@ -13,6 +13,7 @@ import { Quotas } from '../sessions/access/quotas.ts'
 import { SessionAccess } from '../sessions/access/session-access.ts'
 import { namedContents } from '../sessions/attachments/stored-file.ts'
 import { SessionFeed } from '../sessions/feed/session-feed.ts'
+import { UnansweredAppends } from '../sessions/feed/unanswered-appends.ts'
 import { SessionManager } from '../sessions/sandboxes/session-manager.ts'
 import { DEFAULT_SESSIONS_OPTIONS, type SessionsOptions } from '../sessions/sandboxes/session-options.ts'
 import type { ContentStore } from '../storage/checkpoint-store.ts'
@@ -103,7 +104,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
   const opened = { ...overrides, instanceId }
   const { store, checkpoints, bucket, format } = await openStorage(settings, logger, opened, saves)
   const engine = observed(overrides.engine ?? (await openEngine(settings, logger, !!lock)), observer?.engine ?? ignore)
-  const feed = new SessionFeed((error) => logger.error({ err: error }, 'A listener of the feed failed.'))
+  const { feed, appends } = openFeed(store, logger)
   const access: SessionAccess = new SessionAccess(store.keyValues, settings, {
     async checkOpen(sessionId, { isCopy }) {
       if (!isCopy && (await checkpoints.has(sessionId))) throw sessionLost()
@@ -121,7 +122,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
       store: store.sessions,
       events: store.events,
       ownerOf: (sessionId) => access.ownerOf(sessionId),
-      publish: feed.stored,
+      ...appends.hooks,
       emptied: async () => feed.emptied(),
       isAlone: lock !== undefined,
       forked: observer?.forked,
@@ -141,7 +142,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
     store,
     /** The files of conversations. */
     contents: checkpoints satisfies ContentStore,
-    ...{ checkpoints, sessions, access, quotas, feed, progress, saves },
+    ...{ checkpoints, sessions, access, quotas, feed, appends, progress, saves },
     /** Where the files are, if they are not in the data folder. */
     ...{ bucket, format },
     /** Starts serving, and builds the image in the background if necessary. */
@@ -155,6 +156,7 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
     async stop(): Promise<void> {
       stopping.abort()
       collecting?.stop()
+      appends.close()
       await sessions.stop()
       await engine.close()
       bucket?.objects.close()
@@ -162,6 +164,12 @@ export async function createCore(settings: Settings, logger: Logger, overrides: 
       lock?.release()
     }
   }
+}
+
+function openFeed({ events }: Store, logger: Logger) {
+  const feed = new SessionFeed((error) => logger.error({ err: error }, 'A listener of the feed failed.'))
+  const found = (sessionId: string) => feed.late(sessionId)
+  return { feed, appends: new UnansweredAppends({ events, publish: feed.stored, found, logger }) }
 }
 
 function namedIn({ events }: Store): Pick<CollectorDeps, 'namedContents'> {

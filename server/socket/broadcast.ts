@@ -1,8 +1,8 @@
 import type { SessionFeed } from '../sessions/feed/session-feed.ts'
-import { shownEvent } from '../sessions/feed/shown-transcript.ts'
 import { SESSION_LOST } from '../storage/store-errors.ts'
 import { ready } from './choose-model.ts'
 import { sessionRoom } from './news.ts'
+import { sendMissing, sendStored } from './send-missing.ts'
 import type { Io, SocketServerOptions } from './socket-options.ts'
 
 /** Sends what happens in a session to its clients. */
@@ -10,8 +10,8 @@ export function broadcaster(io: Io, options: SocketServerOptions): Parameters<Se
   return {
     stored(sessionId, events) {
       for (const event of events) {
-        const { type, data, seq, at } = event
-        io.to(sessionRoom(sessionId)).emit(type as 'user:message', { ...shownEvent(event), seq, at } as never)
+        const { type, data } = event
+        sendStored(io.to(sessionRoom(sessionId)), event)
         if (type === 'model:selected')
           io.to(sessionRoom(sessionId)).emit('system:ready', ready(sessionId, String(data.model)))
         if (/^(tool:(started|result)|session:notice)$/.test(type)) void tellState(io, sessionId, options)
@@ -38,5 +38,6 @@ async function tellState(io: Pick<Io['local'], 'to'>, sessionId: string, options
 export async function tellStates(io: Io, options: SocketServerOptions): Promise<void> {
   const sessions = new Set([...io.sockets.sockets.values()].map(({ data }) => data.sessionId))
   for (const sessionId of sessions) options.chat.nudge(sessionId)
+  void sendMissing(io, options)
   await Promise.all([...sessions].map((sessionId) => tellState(io.local, sessionId, options)))
 }

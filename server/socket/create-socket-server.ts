@@ -24,6 +24,7 @@ import { openNews, ownerRoom, sessionRoom } from './news.ts'
 import { OpenSockets } from './open-sockets.ts'
 import { PendingConnections, type RawConnection } from './pending-connections.ts'
 import { RefusedSenders } from './refused-senders.ts'
+import { noteSent } from './send-missing.ts'
 import type { ClientSocket, Io, SocketServerOptions } from './socket-options.ts'
 
 const MAX_PAYLOAD_BYTES = 1024 * 1024
@@ -197,6 +198,7 @@ function connectError(error: unknown, socket: ClientSocket, options: SocketServe
 
 async function serve(socket: ClientSocket, options: SocketServerOptions, limits: Limits): Promise<void> {
   const { sessionId, token, owner } = socket.data
+  noteSent(socket)
   listen(socket, options, limits)
   socket.once('disconnect', options.chat.attach(sessionId))
   const progress = options.progress()

@@ -13,6 +13,7 @@ import type { SessionAccess } from '../sessions/access/session-access.ts'
 import type { Chat } from '../sessions/chat/chat.ts'
 import type { SessionDirectory } from '../sessions/directory/session-directory.ts'
 import type { SessionFeed } from '../sessions/feed/session-feed.ts'
+import type { EventLog } from '../storage/event-log.ts'
 
 export interface SocketServerOptions {
   httpServer: HttpServer
@@ -21,6 +22,7 @@ export interface SocketServerOptions {
   owners: Pick<OwnerAccess, 'ownerOf' | 'isKnown'>
   models: Models
   feed: SessionFeed
+  events: Pick<EventLog, 'read' | 'lastSeq'>
   instance: Pick<InstanceAccess, 'check' | 'isKnown' | 'needsToken'>
   /** Which local programs may connect. */
   senders: Pick<SenderCheck, 'check'>
@@ -64,6 +66,8 @@ interface BetweenInstances {
 interface SocketData {
   sessionId: string
   token?: string
+  /** The last event of the session's log that it was sent. */
+  sent?: number
   /** The name of the browser's owner. */
   owner?: string
 }

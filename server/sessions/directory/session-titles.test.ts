@@ -24,7 +24,7 @@ async function named(
     yield* reply(request)
   }
   nameSessions({
-    ...{ access, feed, models: { step }, events: store.events, logger: silentLogger },
+    ...{ access, feed, models: { step }, log: { events: store.events, publish: feed.stored }, logger: silentLogger },
     transcript: (sessionId) => chat.transcript(sessionId),
     checkQuota: async () => void ended++
   })

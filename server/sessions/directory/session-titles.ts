@@ -4,10 +4,10 @@ import { headOf } from '../../lib/cut-text.ts'
 import { messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import type { Models } from '../../models/port.ts'
-import type { EventLog } from '../../storage/event-log.ts'
 import type { SessionAccess } from '../access/session-access.ts'
 import type { SessionFeed } from '../feed/session-feed.ts'
 import { appendEvents } from '../sandboxes/session-events.ts'
+import type { SessionsDeps } from '../sandboxes/session-options.ts'
 
 interface TitleDeps {
   access: Pick<SessionAccess, 'claimTitle' | 'rename'>
@@ -15,7 +15,7 @@ interface TitleDeps {
   transcript: (sessionId: string) => Promise<Transcript>
   /** Throws if the session may not start new work. */
   checkQuota: (sessionId: string) => Promise<void>
-  events: EventLog
+  log: Pick<SessionsDeps, 'events' | 'publish' | 'unanswered'>
   feed: SessionFeed
   logger: Logger
 }
@@ -57,7 +57,7 @@ async function nameSession(deps: TitleDeps, sessionId: string): Promise<void> {
   for await (const event of models.step(request)) {
     if (event.type !== 'done') continue
     const usage = { turnId: lastTurnEnd.turnId, of: 'title', ...event.usage }
-    await appendEvents({ events: deps.events, publish: feed.stored }, sessionId, [{ type: 'usage', data: usage }])
+    await appendEvents(deps.log, sessionId, [{ type: 'usage', data: usage }])
     const title = cleanTitle(event.parts.map((part) => (part.type === 'text' ? part.text : '')).join(''))
     if (title !== '' && (await access.rename(sessionId, title, 'model'))) feed.changed(sessionId)
   }

@@ -15,6 +15,8 @@ export type LiveName =
 export interface FeedListener {
   stored?(sessionId: string, events: StoredEvent[]): void
   live?(sessionId: string, type: LiveName, data: object): void
+  /** Events were stored some time ago, but nobody could know until now. */
+  late?(sessionId: string): void
   /** The session's entry in the list may be different now. */
   changed?(sessionId: string): void
   /** The session was removed. `owner` is the name of its owner, if it had one. */
@@ -50,6 +52,10 @@ export class SessionFeed {
 
   readonly live = <T extends LiveName>(sessionId: string, type: T, data: Parameters<ServerToClient[T]>[0]): void => {
     this.#each((listener) => listener.live?.(sessionId, type, data))
+  }
+
+  late(sessionId: string): void {
+    this.#each((listener) => listener.late?.(sessionId))
   }
 
   changed(sessionId: string): void {

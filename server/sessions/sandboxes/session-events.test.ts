@@ -1,5 +1,6 @@
 import { rmSync } from 'node:fs'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { PATIENCE_MS } from '../../../tests/support/patience-ms.ts'
 import { temporaryFolder } from '../../../tests/support/temporary-folder.ts'
 import { AppError } from '../../lib/errors.ts'
 import { silentLogger } from '../../lib/logger.ts'
@@ -7,6 +8,7 @@ import { openEmbeddedStore } from '../../storage/embedded/open-embedded-store.ts
 import type { EventLog, StoredEvent } from '../../storage/event-log.ts'
 import { FakeContentStore } from '../../storage/fake-content-store.ts'
 import type { Store } from '../../storage/store.ts'
+import { UnansweredAppends } from '../feed/unanswered-appends.ts'
 import { resultOf, SessionEvents } from './session-events.ts'
 
 const ID = 'session'
@@ -33,6 +35,7 @@ function faltering(stored: boolean): EventLog {
   return {
     ...store.events,
     read: (...input) => store.events.read(...input),
+    lastSeq: (...input) => store.events.lastSeq(...input),
     async append(...input) {
       const isLost = faults-- > 0
       if (!isLost || stored) {
@@ -48,11 +51,15 @@ it.each([true, false])(
   'a result is stored once and told once (stored before the store was lost: %s)',
   async (stored) => {
     const publish = (_: string, events: StoredEvent[]) => published.push(...events)
-    const deps = { events: faltering(stored), publish, checkpoints: new FakeContentStore(), logger: silentLogger }
+    const log = faltering(stored)
+    const appends = new UnansweredAppends({ events: log, publish, found: () => {}, logger: silentLogger })
+    const checkpoints = new FakeContentStore()
+    const deps = { events: log, ...appends.hooks, checkpoints, logger: silentLogger }
     const events = new SessionEvents(deps, ID)
     await events.appendResult(resultOf('call', { isError: false, content: [] }), epoch)
     const results = (await store.events.read(ID)).filter(({ type }) => type === 'tool:result')
     expect(results).toHaveLength(1)
+    await vi.waitFor(() => expect(appends.waiting).toBe(0), { timeout: PATIENCE_MS, interval: 10 })
     expect(published).toEqual(results)
   }
 )

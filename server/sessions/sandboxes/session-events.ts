@@ -5,7 +5,7 @@ import { PROGRAMS } from '../../../contract/own-sources.ts'
 import { isAppError, messageOf } from '../../lib/errors.ts'
 import { backoffMs } from '../../lib/waiting/backoff.ts'
 import type { ContentStore } from '../../storage/checkpoint-store.ts'
-import type { NewEvent, ReadOptions, StoredEvent } from '../../storage/event-log.ts'
+import type { NewEvent, StoredEvent } from '../../storage/event-log.ts'
 import { keepImages } from '../attachments/keep-images.ts'
 import type { SessionsDeps } from './session-options.ts'
 
@@ -20,16 +20,22 @@ export type SessionNoticeCode =
   | 'files_not_kept'
   | 'checkpoint_failed'
 
-type EventDeps = Pick<SessionsDeps, 'events' | 'publish' | 'logger'> & { checkpoints: ContentStore }
+type EventDeps = Pick<SessionsDeps, 'events' | 'publish' | 'unanswered' | 'logger'> & { checkpoints: ContentStore }
 
 /** Appends to a session's log and publishes what was stored. Without an epoch, it does not matter who holds the session. */
 export async function appendEvents(
-  deps: Pick<SessionsDeps, 'events' | 'publish'>,
+  deps: Pick<SessionsDeps, 'events' | 'publish' | 'unanswered'>,
   sessionId: string,
   events: NewEvent[],
   epoch?: number
 ): Promise<void> {
-  const stored = await deps.events.append(sessionId, events, epoch === undefined ? {} : { epoch })
+  let stored: StoredEvent[]
+  try {
+    stored = await deps.events.append(sessionId, events, epoch === undefined ? {} : { epoch })
+  } catch (error) {
+    if (isAppError(error, 'store_unavailable')) deps.unanswered?.(sessionId, events)
+    throw error
+  }
   deps.publish(sessionId, stored)
 }
 
@@ -56,7 +62,8 @@ export class SessionEvents {
       try {
         return await this.append([result], epoch)
       } catch (error) {
-        if (isAppError(error, 'event_exists')) return await this.#publishStored(result)
+        // It was stored before, and whoever did that publishes it.
+        if (isAppError(error, 'event_exists')) return
         if (!isAppError(error) || error.kind !== 'unavailable' || Date.now() > until) throw error
         await new Promise((resolve) => setTimeout(resolve, backoffMs(attempt, { firstMs: 100, maxMs: 2000 })))
       }
@@ -102,16 +109,10 @@ export class SessionEvents {
     return interrupted
   }
 
-  async #publishStored({ type, data: { callId } }: NewEvent): Promise<void> {
-    for await (const event of this.#all({})) {
-      if (event.type === type && event.data.callId === callId) this.#deps.publish(this.#sessionId, [event])
-    }
-  }
-
-  /** All events of the session. By default they come without their large fields. */
-  async *#all(options: ReadOptions = { bareUntil: Number.POSITIVE_INFINITY }): AsyncIterable<StoredEvent> {
+  /** All events of the session, without their large fields. */
+  async *#all(): AsyncIterable<StoredEvent> {
     for (let after = 0; ; ) {
-      const page = await this.#deps.events.read(this.#sessionId, { ...options, after })
+      const page = await this.#deps.events.read(this.#sessionId, { bareUntil: Number.POSITIVE_INFINITY, after })
       yield* page
       const last = page.at(-1)
       if (!last) return

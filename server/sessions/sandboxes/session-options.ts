@@ -1,7 +1,7 @@
 import type { Logger } from '../../lib/logger.ts'
 import type { SandboxEngine } from '../../sandbox/port.ts'
 import type { CheckpointStore } from '../../storage/checkpoint-store.ts'
-import type { EventLog, StoredEvent } from '../../storage/event-log.ts'
+import type { EventLog, NewEvent, StoredEvent } from '../../storage/event-log.ts'
 import type { SessionStore } from '../../storage/session-store.ts'
 
 export interface SessionsOptions {
@@ -52,6 +52,8 @@ export interface SessionsDeps {
   logger: Logger
   /** Called with every event that sessions append, after it is stored. */
   publish: (sessionId: string, events: StoredEvent[]) => void
+  /** Called with events that the store may have, although it did not answer. */
+  unanswered?: ((sessionId: string, events: NewEvent[]) => void) | undefined
   /** Called when the store turns out to have been emptied: conversations and their owners are gone. */
   emptied?: () => Promise<void>
   /**

@@ -51,5 +51,6 @@ export interface ChatDeps {
   logger: Logger
   /** Called with every event that the chat appends, after it is stored. */
   publish: SessionsDeps['publish']
+  unanswered?: SessionsDeps['unanswered']
   live: Publish
 }
