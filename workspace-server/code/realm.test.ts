@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { runProgram } from './fake-orchestrator.ts'
 
@@ -235,6 +236,16 @@ codes`)
   it('is stopped if it uses up its memory', async () => {
     const { end } = await runProgram('const all = []; for (;;) all.push(new Array(1e5).fill(all.length + 0.5))')
     expect(end).toMatchObject({ type: 'failed', code: 'code_memory' })
+  })
+
+  it.each([
+    ['that never ends', 'for (;;) {}'],
+    ['of promises that never ends', 'const next = async (): Promise<void> => { await 0; return next() }; await next()'],
+    ['in the text of an error', 'throw { toJSON() { for (;;) {} } }']
+  ])('is stopped in a loop %s when its CPU time is used up', async (_, code) => {
+    const entry = fileURLToPath(new URL('short-cpu-time.fixture.ts', import.meta.url))
+    const { end } = await runProgram(code, undefined, entry)
+    expect(end).toMatchObject({ type: 'failed', code: 'code_cpu', message: expect.stringContaining('CPU time') })
   })
 
   it('can print without end, but only so much arrives', async () => {
