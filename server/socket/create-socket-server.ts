@@ -132,7 +132,8 @@ async function admit(socket: ClientSocket, options: SocketServerOptions, limits:
   await limits.connections.enter(person, 'connections')
   const leave = enterOpen(person, owner !== undefined && (await options.owners.isKnown(owner)), limits)
   try {
-    const opened = await options.access.open(sessionId, { owner, token }, { address })
+    const newToken = typeof auth.newToken === 'string' ? auth.newToken : undefined
+    const opened = await options.access.open(sessionId, { owner, token }, { address, newToken })
     socket.data = { sessionId, ...opened, ...(owner !== undefined && { owner: ownerName(owner) }) }
   } catch (error) {
     leave()
@@ -146,7 +147,9 @@ async function admit(socket: ClientSocket, options: SocketServerOptions, limits:
   socket.once('disconnect', end)
   // A connection that closes before it was admitted gets no `disconnect` event.
   socket.conn.once('close', end)
-  if (socket.conn.readyState !== 'open') end('transport close')
+  if (socket.conn.readyState === 'open') return
+  options.access.notDelivered(sessionId, socket.data.token, address)
+  end('transport close')
 }
 
 /** The client chooses the shape of `auth`: an object may have a `toString` that is no function. */
@@ -203,7 +206,11 @@ async function serve(socket: ClientSocket, options: SocketServerOptions, limits:
   socket.once('disconnect', options.chat.attach(sessionId))
   const progress = options.progress()
   if (progress.stage !== 'ready') socket.emit('system:progress', progress)
-  const model = await tellingOfModels(socket, options, chooseModel(sessionId, socket.handshake.query.model, options))
+  const choice = chooseModel(sessionId, socket.handshake.query.model, options)
+  const model = await tellingOfModels(socket, options, choice).catch((error) => {
+    options.access.notDelivered(sessionId, token, options.addressOf(socket.request))
+    throw error
+  })
   socket.emit('system:ready', { ...ready(sessionId, model), ...(token === undefined ? {} : { token }) })
   const transcript = await options.chat.transcript(sessionId)
   const seen = transcript.seq

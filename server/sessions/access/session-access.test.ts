@@ -3,6 +3,7 @@ import { discard, temporaryFolder } from '../../../tests/support/temporary-folde
 import { silentLogger } from '../../lib/logger.ts'
 import { openEmbeddedStore } from '../../storage/embedded/open-embedded-store.ts'
 import type { Store } from '../../storage/store.ts'
+import { storeUnavailable } from '../../storage/store-errors.ts'
 import { checkSessionId, ownerName, SessionAccess, sameSecret, secret } from './session-access.ts'
 
 let dataDir: string
@@ -30,6 +31,43 @@ describe('a session', () => {
       await expect(access.check('s1', { token: wrong })).rejects.toMatchObject(forbidden)
     }
     await expect(access.open('s1', { owner: 'somebody' })).rejects.toMatchObject(forbidden)
+  })
+
+  it.each(['add', 'set'] as const)(
+    'whose opening was stored but never answered (%s) opens for the same client',
+    async (verb) => {
+      let isLost = true
+      const keyValues = { ...store.keyValues }
+      const work = keyValues[verb] as (...given: unknown[]) => Promise<unknown>
+      const lossy = async (...given: unknown[]) => {
+        const answer = await work(...given)
+        if (isLost) throw storeUnavailable('The store is away.')
+        return answer
+      }
+      const limits = { MAX_OWNER_SESSIONS: 3, MAX_ADDRESS_SESSIONS: 5 }
+      const here = new SessionAccess({ ...keyValues, [verb]: lossy }, limits)
+      const newToken = secret()
+      await expect(here.open('s1', {}, { address: 'a' })).rejects.toMatchObject({ code: 'store_unavailable' })
+      await expect(here.open('s2', {}, { address: 'a', newToken })).rejects.toMatchObject({ code: 'store_unavailable' })
+      isLost = false
+      // Not for those who prove something else, come from elsewhere, or are late.
+      await expect(here.open('s1', {}, { address: 'b' })).rejects.toMatchObject(forbidden)
+      await expect(here.open('s1', { owner: 'o' }, { address: 'a' })).rejects.toMatchObject(forbidden)
+      const tries = await Promise.allSettled([1, 2].map(() => here.open('s1', {}, { address: 'a' })))
+      expect(tries.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+      const [won] = tries.flatMap((each) => (each.status === 'fulfilled' ? each.value : []))
+      await access.check('s1', { token: String(won?.token) })
+      // On any instance.
+      await expect(access.open('s2', {}, { newToken: secret() })).rejects.toMatchObject(forbidden)
+      expect(await access.open('s2', {}, { newToken })).toEqual({})
+      await access.check('s2', { token: newToken })
+    }
+  )
+
+  it('takes no weak token from its client', async () => {
+    const opening = access.open('s1', {}, { newToken: 'easy' })
+    await expect(opening).rejects.toMatchObject({ code: 'invalid_request' })
+    expect(await access.meta('s1')).toBeNull()
   })
 
   // Checked: if only owners are counted, one client takes all sessions of the server.

@@ -3,8 +3,9 @@
  * are stored. Ownership outlives the sandbox: a session belongs to whoever opened it until it is deleted.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import { headOf } from '../../lib/cut-text.ts'
-import { AppError } from '../../lib/errors.ts'
+import { AppError, isAppError } from '../../lib/errors.ts'
 import { plural } from '../../lib/plural.ts'
 import type { KeyValueStore } from '../../storage/key-value-store.ts'
 import { sessionLost } from '../../storage/store-errors.ts'
@@ -19,6 +20,7 @@ export interface Proof {
 
 const SESSIONS = 'sessions'
 const MAX_TITLE = 120
+const MAX_UNDELIVERED = 10_000
 const ownerSpace = (ownerHash: string) => `owner:${ownerHash}`
 const addressSpace = (addressHash: string) => `address:${addressHash}`
 
@@ -26,6 +28,8 @@ export type SessionMarks = Partial<Record<'isPinned' | 'isArchived' | 'isDeleted
 
 export interface OpenOptions {
   wantsToken?: boolean
+  /** The token that the client has chosen for a new session: with it, the client can try again if the answer is lost. */
+  newToken?: string | undefined
   /** Where the request comes from. */
   address?: string | undefined
   /** The session is a copy: its files are stored before it is opened. */
@@ -51,6 +55,7 @@ export class SessionAccess {
   readonly #keyValues: KeyValueStore
   readonly #limits: SessionLimits
   readonly #hooks: AccessHooks
+  readonly #undelivered = new BoundedMap<string, { token: string; address: string | undefined }>(MAX_UNDELIVERED)
 
   constructor(keyValues: KeyValueStore, limits: SessionLimits, hooks: AccessHooks = {}) {
     this.#keyValues = keyValues
@@ -66,11 +71,9 @@ export class SessionAccess {
     checkSessionId(sessionId)
     const owner = proof.owner ? hash(proof.owner) : null // an empty cookie belongs to nobody
     const address = options.address === undefined ? null : hash(options.address)
-    const token = owner === null || options.wantsToken ? secret() : undefined
-    if (await this.#read(sessionId)) {
-      await this.check(sessionId, proof)
-      return {}
-    }
+    const token = owner === null || options.wantsToken ? (checkedToken(options.newToken) ?? secret()) : undefined
+    const known = await this.#read(sessionId)
+    if (known) return this.#enter(sessionId, known, proof, options)
     if (owner !== null) await this.#checkRoom(owner)
     if (address !== null) await this.#checkAddress(address)
     await this.#hooks.checkOpen?.(sessionId, options)
@@ -78,13 +81,50 @@ export class SessionAccess {
     const tokenHash = token === undefined ? null : hash(token)
     const marks = { titleBy: 'words' as const, pinnedAt: null, archivedAt: null, isDeleted: false }
     const meta: StoredMeta = { owner, address, token: tokenHash, title: '', createdAt, ...marks }
-    if (!(await this.#keyValues.add(SESSIONS, sessionId, { ...meta }))) {
-      await this.check(sessionId, proof)
+    try {
+      if (!(await this.#keyValues.add(SESSIONS, sessionId, { ...meta }))) {
+        await this.check(sessionId, withChosen(proof, options))
+        return {}
+      }
+      await this.#list(sessionId, meta)
+    } catch (error) {
+      // It may be stored nevertheless.
+      if (isAppError(error, 'store_unavailable')) this.notDelivered(sessionId, token, options.address)
+      throw error
+    }
+    return token === undefined ? {} : { token }
+  }
+
+  /**
+   * The token of a new session was not sent to anyone, because opening the session failed. The next client from the same address
+   * that asks this instance for the session gets it; without that, nobody could ever enter.
+   */
+  notDelivered(sessionId: string, token: string | undefined, address: string | undefined): void {
+    if (token !== undefined) this.#undelivered.set(sessionId, { token, address })
+  }
+
+  async #enter(sessionId: string, meta: StoredMeta, proof: Proof, options: OpenOptions): Promise<{ token?: string }> {
+    const kept = this.#undelivered.get(sessionId)
+    const isNobodys = kept !== undefined && hasToken(meta, kept) && !meta.isDeleted && !proof.owner && !proof.token
+    if (!isNobodys || kept.address !== options.address) {
+      await this.check(sessionId, withChosen(proof, options))
       return {}
     }
+    // Before anything else, so that only one client gets it.
+    this.#undelivered.delete(sessionId)
+    try {
+      await this.#list(sessionId, meta)
+    } catch (error) {
+      this.#undelivered.set(sessionId, kept)
+      throw error
+    }
+    return { token: kept.token }
+  }
+
+  /** Adds it to the sessions of its owner and of its address. */
+  async #list(sessionId: string, { owner, address, createdAt }: StoredMeta): Promise<void> {
     if (owner !== null) await this.#keyValues.set(ownerSpace(owner), sessionId, { usedAt: createdAt })
     if (address !== null) await this.#keyValues.set(addressSpace(address), sessionId, createdAt)
-    return token === undefined ? {} : { token }
   }
 
   /** Throws `forbidden`, also for a session that does not exist, so that ids can't be probed. Nobody may enter a deleted one. */
@@ -236,6 +276,17 @@ function isOwner({ owner }: StoredMeta, proof: Proof): boolean {
 
 function hasToken({ token }: StoredMeta, proof: Proof): boolean {
   return token !== null && !!proof.token && same(token, hash(proof.token))
+}
+
+/** A client that opened the session and never heard of it has only the token that it has chosen. */
+function withChosen(proof: Proof, { newToken }: OpenOptions): Proof {
+  return { ...proof, token: proof.token || newToken }
+}
+
+function checkedToken(token: string | undefined): string | undefined {
+  if (token === undefined || /^[\w-]{43,100}$/.test(token)) return token
+  const message = '"newToken" must be 32 random bytes as base64url.'
+  throw new AppError('invalid', 'invalid_request', message)
 }
 
 function notYours(): AppError {
