@@ -77,6 +77,17 @@ export const STORE_FAULTS: Faults = {
       return `for ${Math.round(ms)} ms`
     }
   },
+  'silence the bucket': {
+    weight: 2,
+    needsBucket: true,
+    async make({ bucket }, random) {
+      const ms = random.between(500, 30_000)
+      bucket?.silence()
+      await delay(ms)
+      bucket?.open()
+      return `for ${Math.round(ms)} ms`
+    }
+  },
   'cut sockets': {
     weight: 4,
     async make({ front }, random) {

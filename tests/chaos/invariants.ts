@@ -201,12 +201,12 @@ function ofContainers({ records, strays }: Evidence): string[] {
 }
 
 function ofLeases({ records, instances, sessions }: Evidence): string[] {
-  // Nobody opens the branches, so nobody takes them over from a server that was killed.
-  const branches = new Set(sessions.flatMap(({ journal }) => journal.branches))
+  // Nobody opens the branches, also those that were never finished, so nobody takes them over from a server that was killed.
+  const opened = new Set(sessions.map(({ journal }) => journal.sessionId))
   return [
     ...instances.map((id) => `The instance ${id} is gone and still counts as alive.`),
     ...records
-      .filter(({ sessionId, holder }) => holder !== null && !branches.has(sessionId))
+      .filter(({ sessionId, holder }) => holder !== null && opened.has(sessionId))
       .map(({ sessionId, holder }) => `${sessionId} is still held by ${holder}, which is gone.`)
   ]
 }

@@ -241,13 +241,15 @@ export class Worker {
     })
     client.socket.on('review:opened', review)
     client.socket.on('session:snapshot', ({ pendingApprovals, transcript }: Snapshot) => {
+      // The card of a call that runs in a fork may have come while nobody was connected.
+      for (const { callId, args } of Object.values(transcript.calls)) this.#args.set(callId, args)
       for (const card of pendingApprovals) answer(card)
       if (transcript.review) review(transcript.review)
     })
   }
 
   async #decide(client: Client, { callId, args, preview }: Card): Promise<void> {
-    if (typeof callId !== 'string') return
+    if (typeof callId !== 'string' || args === undefined) return
     const approved = !/-no\b/.test(JSON.stringify(args))
     const decision = { callId, approved, ...(preview && { hash: preview.hash }) }
     const { ok } = await client.socket.timeout(ACK_MS).emitWithAck('tool:approval', decision)

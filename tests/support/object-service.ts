@@ -8,8 +8,10 @@ import { freePort } from './free-port.ts'
 export interface TestBucket {
   /** Settings of a server that uses it. */
   env: Record<string, string>
-  /** Nothing answers until it opens again. */
+  /** No connection succeeds until it opens again. */
   shut(): void
+  /** Connections succeed, and nothing is answered until it opens again. */
+  silence(): void
   open(): void
   close(): Promise<void>
 }
@@ -20,9 +22,13 @@ export async function openTestBucket(): Promise<TestBucket> {
   const target = new URL(own?.endpoint ?? TEST_S3_ENDPOINT)
   const port = await freePort()
   const sockets = new Set<Socket>()
-  let isShut = false
+  let state: 'open' | 'shut' | 'silent' = 'open'
   const server: Server = createServer((socket) => {
-    if (isShut) return void socket.destroy()
+    if (state === 'shut') return void socket.destroy()
+    if (state === 'silent') {
+      sockets.add(socket.on('error', () => {}).on('close', () => sockets.delete(socket)))
+      return
+    }
     const onward = connect(Number(target.port), target.hostname)
     for (const [from, to] of [[socket, onward] as const, [onward, socket] as const]) {
       sockets.add(from)
@@ -42,11 +48,16 @@ export async function openTestBucket(): Promise<TestBucket> {
       AWS_SECRET_ACCESS_KEY: TEST_CREDENTIALS.secretAccessKey
     },
     shut() {
-      isShut = true
+      state = 'shut'
       cut()
     },
+    silence() {
+      state = 'silent'
+      for (const socket of sockets) socket.unpipe()
+    },
     open() {
-      isShut = false
+      if (state === 'silent') cut()
+      state = 'open'
     },
     async close() {
       cut()
