@@ -11,7 +11,7 @@ import { contentOf, type ObjectStore } from '../objects/object-store.ts'
 import type { SessionStore } from '../session-store.ts'
 import { leaseLost } from '../store-errors.ts'
 import { draftContent, type ObjectCache } from './object-cache.ts'
-import { encodeHead, type Head, nextManifest, packsBytes, snapshotOf } from './object-manifest.ts'
+import { encodeHead, type Head, nextManifest, packsBytes, snapshotOf, tailsPerBase } from './object-manifest.ts'
 import { objectName } from './object-names.ts'
 import { type NamedPack, ObjectPacks } from './object-packs.ts'
 import { packsToMerge } from './packs-to-merge.ts'
@@ -191,7 +191,7 @@ export class ObjectCheckpoint extends PackedCheckpoint {
 
   async #merge(): Promise<void> {
     if (this.#mergePause-- > 0) return
-    const from = packsToMerge(this.state)
+    const from = packsToMerge(this.state, tailsPerBase(this.#loaded.tail, this.state) >= 1)
     if (from.size === 0) return
     try {
       const since = await this.#deps.sessions.now()

@@ -18,7 +18,7 @@ export interface Head {
   bytes: number
 }
 
-const MIN_TAIL_BYTES = 16 * 1024
+const NEWLINE = 10
 
 export function encodeHead(head: Head): string {
   return JSON.stringify({ v: 1, ...head })
@@ -67,11 +67,22 @@ export function nextManifest(
 ): { kind: 'base' | 'tail'; bytes: Buffer } {
   if (before.hasBase) {
     const tail = Buffer.concat([before.tail, encodeRecord(deltaRecord(change, located))])
-    if (tail.length <= Math.max(MIN_TAIL_BYTES, before.state.manifestBytes / 8)) return { kind: 'tail', bytes: tail }
+    // Merging packs writes a base too, and has half of the way to be first.
+    if (tailsPerBase(tail, before.state) <= 2) return { kind: 'tail', bytes: tail }
   }
   const none = { pack: '', offset: 0, length: 0, stored: 0 }
   const after = before.state.clone().apply(change, (hash) => located.get(hash) ?? none)
   return { kind: 'base', bytes: snapshotOf(after) }
+}
+
+/**
+ * How many times what a base costs was written since the last one, in tails that each repeat the one before. A new base at one or two
+ * keeps the sum of both small, whatever the number of files.
+ */
+export function tailsPerBase(tail: Buffer, { manifestBytes }: CheckpointState): number {
+  let written = 0
+  for (let end = tail.indexOf(NEWLINE); end >= 0; end = tail.indexOf(NEWLINE, end + 1)) written += end + 1
+  return written / Math.max(1, manifestBytes)
 }
 
 export function snapshotOf(state: CheckpointState): Buffer {
