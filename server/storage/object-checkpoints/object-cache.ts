@@ -68,7 +68,20 @@ export class ObjectCache {
   async draft(): Promise<Draft> {
     makeFolder(this.#options.dir)
     const path = join(this.#options.dir, `${randomUUID()}.draft`)
-    return { path, handle: await open(path, 'wx+', 0o600) }
+    return { path, handle: await this.withRoom(() => open(path, 'wx+', 0o600)) }
+  }
+
+  /** Writes to the disk of the cache. If that is full, all copies go, and it is done again. */
+  async withRoom<T>(write: () => Promise<T>): Promise<T> {
+    try {
+      return await write()
+    } catch (error) {
+      if (!hasCode(error, 'ENOSPC') && !hasCode(error, 'EDQUOT')) throw error
+      const { logger, dir } = this.#options
+      logger.warn({ dir }, 'The disk of the object cache is full: all copies of objects are deleted.')
+      await this.#lock.run('', () => this.#removeOldest(0))
+      return write()
+    }
   }
 
   /** Keeps a draft under the name of the object that was made from it, and closes it. */
@@ -85,7 +98,7 @@ export class ObjectCache {
   async add(key: string, content: Uint8Array): Promise<void> {
     const draft = await this.draft()
     try {
-      await writeFully(draft.handle, content, 0)
+      await this.withRoom(() => writeFully(draft.handle, content, 0))
     } catch (error) {
       await this.discard(draft)
       throw error
@@ -126,7 +139,8 @@ export class ObjectCache {
     try {
       let done = 0
       for await (const bytes of partsOf(this.#options.objects, key)) {
-        await writeFully(draft.handle, bytes, done)
+        const at = done
+        await this.withRoom(() => writeFully(draft.handle, bytes, at))
         done += bytes.length
       }
     } catch (error) {
@@ -145,14 +159,14 @@ export class ObjectCache {
     if (this.#addedBytes < Math.min(LOOK_BYTES, this.#options.maxBytes / 4)) return
     this.#addedBytes = 0
     await this.#lock
-      .run('', () => this.#removeOldest())
+      .run('', () => this.#removeOldest(this.#options.maxBytes))
       .catch((error: unknown) => {
         this.#options.logger.warn({ err: error }, `The cache of objects was not cleared: ${messageOf(error)}`)
       })
   }
 
-  async #removeOldest(): Promise<void> {
-    const { dir, maxBytes } = this.#options
+  async #removeOldest(maxBytes: number): Promise<void> {
+    const { dir } = this.#options
     const files: { name: string; bytes: number; usedAt: number }[] = []
     for (const name of await readdir(dir)) {
       const info = await stat(join(dir, name)).catch(noFile)

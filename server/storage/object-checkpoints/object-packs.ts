@@ -36,7 +36,7 @@ export class ObjectPacks implements CopiedPacks {
   async append(content: Uint8Array): Promise<PackRange> {
     const [pack, draft] = await this.#writable()
     const offset = draft.bytes
-    await writeFully(draft.handle, content, offset)
+    await this.#cache.withRoom(() => writeFully(draft.handle, content, offset))
     draft.bytes += content.length
     return { pack, offset, bytes: content.length }
   }
