@@ -85,8 +85,9 @@ it.each(Object.entries(WAYS))(
   'a bucket that %s for a minute stops no work and loses nothing',
   { timeout: 400_000 },
   async (_, takeAway) => {
-    const lost = await enter(b)
-    await loseSandboxes()
+    const gone = await serve(env)
+    const lost = await enter(gone)
+    await gone.stop()
     const people = await Promise.all([enter(a), enter(a), enter(b)])
     takeAway()
     const until = performance.now() + AWAY_MS
