@@ -100,7 +100,7 @@ it.each(Object.entries(WAYS))(
     // Its files are neither in a sandbox nor in the cache of this machine.
     const opened = a.connect(lost.id, { token: lost.token })
     await opened.snapshot()
-    expect(await opened.sh('cat begun.txt')).toMatch(/object store did not/)
+    await expect(opened.sh('cat begun.txt')).rejects.toThrow(/object store did not/)
     await working
     for (const { tab } of people) {
       const notices = tab.all('session:notice').filter(({ code }) => code === 'checkpoint_failed')
