@@ -12,30 +12,45 @@ import { hasRealService } from '../server/storage/objects/fake-object-store.ts'
 import { quantile, round } from './statistics.ts'
 
 const MB = 1024 * 1024
-const COMMITS = 30
+/** Enough for some manifests with the whole state. */
+const COMMITS = 200
 const TURNS = 1000
 
 interface Place {
   /** A new instance without a cache. */
   instance(): CheckpointStore
   takeOver(sessionId: string): Promise<number>
-  /** Requests to the service so far. */
+  /** Requests to the service so far, and bytes sent there. */
   requests(): number
+  sent(): number
 }
 
 export async function fileFigures(): Promise<object> {
   const folder = new CheckpointFixture()
   let epoch = 0
-  const inFolder = { instance: () => folder.storeOf(512 * MB), takeOver: async () => ++epoch, requests: () => 0 }
+  const inFolder = {
+    instance: () => folder.storeOf(512 * MB),
+    takeOver: async () => ++epoch,
+    requests: () => 0,
+    sent: () => 0
+  }
   const fixture = await ObjectFixture.open({ isReal: hasRealService })
   let requests = 0
-  fixture.objects = observed(fixture.objects, () => {
+  let sent = 0
+  const { objects } = fixture
+  const { put: store } = objects
+  objects.put = (key, content) => {
+    sent += content.bytes
+    return store.call(objects, key, content)
+  }
+  fixture.objects = observed(objects, () => {
     requests++
   })
   const inBucket: Place = {
     instance: () => fixture.instance(512 * MB),
     takeOver: (id) => fixture.takeOver(id),
-    requests: () => requests
+    requests: () => requests,
+    sent: () => sent
   }
   const service = hasRealService ? 'the service of TEST_S3_ENDPOINT' : 'in this process'
   const figures = { service, folder: await figuresOf(inFolder), bucket: await figuresOf(inBucket) }
@@ -68,7 +83,7 @@ async function commits(place: Place, count: number): Promise<object> {
   const id = `commit-${count}`
   const session = await place.instance().open(id, await place.takeOver(id))
   await put(session, Object.fromEntries(Array.from({ length: count }, (_, i) => [`folder/file-${i}`, `text ${i}`])))
-  const before = place.requests()
+  const before = { requests: place.requests(), sent: place.sent() }
   const times: number[] = []
   for (let i = 0; i < COMMITS; i++) {
     const began = performance.now()
@@ -79,7 +94,8 @@ async function commits(place: Place, count: number): Promise<object> {
   return {
     p50Ms: round(quantile(times, 0.5)),
     p95Ms: round(quantile(times, 0.95)),
-    requests: (place.requests() - before) / COMMITS
+    requests: (place.requests() - before.requests) / COMMITS,
+    kilobytes: round((place.sent() - before.sent) / COMMITS / 1000)
   }
 }
 
