@@ -52,10 +52,7 @@ function changeOf(n: number): Record<string, string> {
   return { [`file-${n % 20}`]: `text ${n}`, count: String(n), ...(n === LARGE && large) }
 }
 
-export function checkpointsAt(
-  { cacheDir, endpoint, prefix }: Place,
-  { heads, sessions, keyValues }: Store
-): CheckpointStore {
+function checkpointsAt({ cacheDir, endpoint, prefix }: Place, { heads, sessions, keyValues }: Store): CheckpointStore {
   const logger = silentLogger
   const objects = openTestObjects({ endpoint })
   const cache = new ObjectCache({ dir: cacheDir, maxBytes: 256 * MB, objects, logger })
