@@ -32,7 +32,7 @@ interface Known {
   checkpoint: Checkpoint
   epoch: number
   former: { checkpoint: Checkpoint; epoch: number }[]
-  /** What each file may contain: one text, or more after a lost answer. */
+  /** The texts that each file may contain: one, or more after a lost answer. */
   files: Map<string, Set<string | undefined>>
   images: Map<string, string>
 }
@@ -190,7 +190,7 @@ export class CollectorModel {
     expect(await this.#keys()).toEqual(before)
   }
 
-  /** What is gone was stored and named more than a day ago. */
+  /** Checks that every object that is gone was stored and named more than a day ago. */
   async #expectKept(before: readonly string[]): Promise<void> {
     const left = new Set(await this.#keys())
     for (const key of before) {

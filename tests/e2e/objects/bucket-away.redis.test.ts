@@ -12,7 +12,7 @@ import { type Served, serve, stopServers } from '../../support/serve.ts'
 import { testRedisEnv } from '../../support/test-redis.ts'
 
 const AWAY_MS = 60_000
-/** What one call may take: its command, and one attempt to save its files. */
+/** Time for one call: its command, and one attempt to save its files. */
 const CALL_MS = 45_000
 
 let bucket: TestBucket
