@@ -81,3 +81,32 @@ it('what opens the cluster of the sandboxes is hidden on an instance that others
   const own = placesOf({ KUBECONFIG: files.join(':') })
   expect([own.engines, own.programs]).toEqual([[], expect.arrayContaining(files)])
 })
+
+// Checked: if only the kubeconfig is listed, a server can write the program that the next start runs, or another token.
+it('what a kubeconfig names is protected like itself: certificates, tokens, programs', () => {
+  const dir = temporaryFolder()
+  const put = (name: string, text = '') => {
+    mkdirSync(dirname(join(dir, name)), { recursive: true })
+    writeFileSync(join(dir, name), text, { mode: 0o755 })
+    return join(dir, name)
+  }
+  const named = [put('ca.pem'), put('certs/client.pem'), put('token'), put('bin/login'), put('more/script.sh')]
+  const kubeconfig = put(
+    'kubeconfig',
+    `clusters: [{name: c, cluster: {certificate-authority: "ca.pem", server: https://127.0.0.1:1}}]
+users:
+- name: u
+  user:
+    client-certificate: certs/client.pem
+    tokenFile: ${dir}/token
+    exec:
+      command: login
+      args:
+      - ${dir}/more/script.sh
+`
+  )
+  const env = { DATA_DIR: dir, MCP_CONFIG: put('mcp.json'), SANDBOX_ENGINE: 'kubernetes', KUBERNETES_IMAGE: 'r/i' }
+  const settings = loadSettings({ env: { ...env, KUBECONFIG: kubeconfig } })
+  const environment = { HOME: dir, PATH: `/nowhere:${dir}/bin` }
+  expect(ourPlaces(settings, { environment }).programs).toEqual(expect.arrayContaining(named))
+})

@@ -11,6 +11,7 @@ import { enginePlaces } from '../connections/local/engine-places.ts'
 import { makeFolder } from '../lib/files/make-folder.ts'
 import { packageRoot } from '../lib/files/package-root.ts'
 import { dataPaths } from './data-paths.ts'
+import { filesOfKubeconfig } from './engine/kubeconfig-files.ts'
 import { findServe } from './gateway/registration.ts'
 
 export interface PlacesOptions {
@@ -72,13 +73,14 @@ function trustedFiles(settings: Settings, environment: PlacesOptions['environmen
 }
 
 /**
- * The credentials for the cluster of the sandboxes: with them, a server could run commands in all of these. A kubeconfig can also name a
- * program, which our process then runs.
+ * The credentials for the cluster of the sandboxes: with them, a server could run commands in all of these. A kubeconfig can also name
+ * other files, and a program, which our process then runs.
  */
 function clusterPlaces({ SANDBOX_ENGINE, KUBECONFIG }: Settings, environment: PlacesOptions['environment']): string[] {
   if (SANDBOX_ENGINE !== 'kubernetes') return []
   const files = KUBECONFIG?.split(delimiter).filter(Boolean) ?? [join(userHome(environment), '.kube/config')]
-  return ['/var/run/secrets/kubernetes.io', ...files.map((file) => resolve(file))]
+  const own = files.map((file) => resolve(file))
+  return ['/var/run/secrets/kubernetes.io', ...own, ...own.flatMap((file) => filesOfKubeconfig(file, environment.PATH))]
 }
 
 /** The files that `bin/mcp-orchestrator` runs, or would run if they existed, and the links that lead to them. */

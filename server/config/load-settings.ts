@@ -37,7 +37,8 @@ export function loadSettings({ flags = {}, env, dotenv = '', defaults = {} }: Se
     !isNamed(name, { flags, env }) && resolve(String(values[name])) !== userDefaults(env)[name]
   const registryIsFound = isFound('MCP_CONFIG')
   const grantsDir = isFound('DATA_DIR') ? { grantsDir: userDefaults(env).DATA_DIR } : {}
-  const settings = { ...values, registryIsFound, ...grantsDir } as Settings
+  const kubeconfigIsFound = values.KUBECONFIG !== undefined && !isNamed('KUBECONFIG', { flags, env })
+  const settings = { ...values, registryIsFound, ...grantsDir, kubeconfigIsFound } as Settings
   checkTogether(settings)
   return settings
 }

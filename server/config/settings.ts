@@ -299,6 +299,8 @@ export type Settings = {
   readonly registryIsFound?: boolean
   /** Where accepted entries are recorded, if not in DATA_DIR: any program could have put a folder that nobody named there. */
   readonly grantsDir?: string
+  /** Set if only a `.env` names the kubeconfig, and with it what programs are run. */
+  readonly kubeconfigIsFound?: boolean
 }
 
 export function flagOf(name: SettingName): string | undefined {

@@ -30,6 +30,7 @@ export function clusterOptions(settings: Settings) {
   return {
     cluster: {
       kubeconfig: settings.KUBECONFIG,
+      isFound: settings.kubeconfigIsFound,
       context: settings.KUBERNETES_CONTEXT,
       namespace: settings.KUBERNETES_NAMESPACE
     },

@@ -49,6 +49,21 @@ describe('a kubeconfig', () => {
     expect(messageFor(kubeconfig)).toContain('that an earlier file of KUBECONFIG has too')
   })
 
+  // Checked: without the check, the client runs the program at the first request.
+  it.each([
+    ['exec', { exec: { apiVersion: 'client.authentication.k8s.io/v1', command: './login' } }],
+    ['auth-provider', { 'auth-provider': { name: 'gcp', config: { 'cmd-path': './login' } } }],
+    ['token-file', { 'token-file': '/etc/hostname' }],
+    ['client-key', { 'client-key': '/home/me/.ssh/id_ed25519' }],
+    ['client-certificate', { 'client-certificate': 'client.pem' }]
+  ])('that only a .env names is refused if it names a program or another file: %s', (_what, user) => {
+    const one = JSON.parse(config('one', 'first'))
+    const kubeconfig = file('a', JSON.stringify({ ...one, users: [{ name: 'one', user }] }))
+    expect(() => loadKubeConfig({ kubeconfig, isFound: true })).toThrow('set KUBECONFIG in the environment')
+    expect(loadKubeConfig({ kubeconfig }).namespace).toBe('first')
+    expect(loadKubeConfig({ kubeconfig: file('b', config('one', 'first')), isFound: true }).namespace).toBe('first')
+  })
+
   it('that is missing, or lacks the context, is named', () => {
     expect(messageFor(join(folder, 'none'))).toContain(`there is no file ${join(folder, 'none')}`)
     expect(messageFor(file('a', config('one', 'first')), 'other')).toContain('there is no context other')

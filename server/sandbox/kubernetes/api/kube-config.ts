@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { KubeConfig } from '@kubernetes/client-node'
@@ -10,6 +10,8 @@ const SERVICE_ACCOUNT_TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount/tok
 export interface ClusterOptions {
   /** Files as in the variable KUBECONFIG. */
   kubeconfig?: string | undefined
+  /** Nobody but a `.env` names these files, and any program could have put both there: they may name no program and no other file. */
+  isFound?: boolean | undefined
   context?: string | undefined
   /** Defaults to the namespace of the context or of our own pod. */
   namespace?: string | undefined
@@ -20,7 +22,8 @@ export function loadKubeConfig(options: ClusterOptions): { config: KubeConfig; n
   const config = new KubeConfig()
   const isInside = options.kubeconfig === undefined && existsSync(SERVICE_ACCOUNT_TOKEN)
   if (isInside) config.loadFromCluster()
-  else loadFiles(config, options.kubeconfig?.split(delimiter).filter(Boolean) ?? [join(homedir(), '.kube/config')])
+  else loadFiles(config, filesIn(options))
+  if (options.isFound) refuseReferences(config, filesIn(options))
   const { context } = options
   if (context !== undefined && !config.getContexts().some(({ name }) => name === context))
     throw notConfigured(`there is no context ${context}`)
@@ -28,6 +31,10 @@ export function loadKubeConfig(options: ClusterOptions): { config: KubeConfig; n
   if (config.getCurrentCluster() === null) throw notConfigured('its current context names no cluster')
   const namespace = options.namespace ?? config.getContextObject(config.getCurrentContext())?.namespace ?? 'default'
   return { config, namespace, isInside }
+}
+
+function filesIn({ kubeconfig }: ClusterOptions): string[] {
+  return kubeconfig?.split(delimiter).filter(Boolean) ?? [join(homedir(), '.kube/config')]
 }
 
 function loadFiles(config: KubeConfig, [first = '', ...others]: string[]): void {
@@ -43,6 +50,18 @@ function loadFiles(config: KubeConfig, [first = '', ...others]: string[]): void 
       throw notConfigured(`${file} has a cluster, a user or a context that an earlier file of KUBECONFIG has too`)
     }
   }
+}
+
+/** A file that somebody left in a folder must not decide what we run, or send another file of the user to its cluster. */
+function refuseReferences(config: KubeConfig, files: string[]): void {
+  const users = config.getUsers().map((user) => [user.exec, user.authProvider, user.certFile, user.keyFile])
+  const clusters = config.getClusters().map(({ caFile }) => [caFile])
+  // The client has put the content of a `token-file` in the place of the token. A backslash could hide the key.
+  const hasTokenFile = files.some((file) => /token-file|\\/.test(readFileSync(file, 'utf8')))
+  if (!hasTokenFile && [...users, ...clusters].flat().every((each) => !each)) return
+  const message =
+    'The kubeconfig that .env names would run a program or read other files: set KUBECONFIG in the environment instead, if you mean it.'
+  throw new AppError('invalid', 'cluster_not_configured', message)
 }
 
 function load(config: KubeConfig, file: string): void {
