@@ -34,3 +34,29 @@ it('looks at the parts once, however many ask at the same time', async () => {
   expect(looks).toBe(1)
   expect(answers.every(({ ok, parts }) => ok && parts.store?.detail === 'look 1')).toBe(true)
 })
+
+it('warns of the first outage of a part that has worked, also if another one was never ready and nobody has asked', async () => {
+  const log: string[] = []
+  let fails = false
+  const engine = async () => {
+    if (fails) throw new Error('The engine does not answer.')
+    return 'ready'
+  }
+  const image = async () => {
+    throw new Error('It is being built.')
+  }
+  const readiness = new Readiness({ engine, image }, recordingLogger(log))
+  readiness.start(() => false)
+  await vi.waitFor(() => expect(log.join('')).toContain('It is being built.'), { interval: 5 })
+  fails = true
+  vi.useFakeTimers({ toFake: ['Date'] })
+  vi.setSystemTime(Date.now() + 3000)
+  await readiness.look()
+  vi.useRealTimers()
+  readiness.stop()
+  const lines = log.map((line) => JSON.parse(line) as { part: string; level: number })
+  expect(lines.map(({ part, level }) => [part, level])).toEqual([
+    ['image', 30],
+    ['engine', 40]
+  ])
+})

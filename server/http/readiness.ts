@@ -36,7 +36,7 @@ export class Readiness {
   readonly #background: Background | undefined
   readonly #failing = new Set<string>()
   readonly #outages = new Map<string, number>()
-  #hasBeenReady = false
+  readonly #worked = new Set<string>()
   #last: { health: Promise<Health>; at: number; isOver: boolean } | undefined
   #timer: NodeJS.Timeout | undefined
 
@@ -50,6 +50,7 @@ export class Readiness {
   /** Starts regular checks, which end before the parts are closed. */
   start(isClosing: () => boolean): void {
     this.#background?.start()
+    void this.look()
     this.#timer = setInterval(() => {
       if (!isClosing()) void this.look()
     }, LOOK_EVERY_MS).unref()
@@ -85,13 +86,13 @@ export class Readiness {
       Object.entries(this.#checks).map(async ([part, check]) => [part, await this.#checkOne(part, check)] as const)
     )
     const ok = entries.every(([, part]) => part.ok)
-    this.#hasBeenReady ||= ok
     return { ok, parts: Object.fromEntries(entries) }
   }
 
   async #checkOne(part: string, check: HealthCheck): Promise<PartHealth> {
     try {
       const detail = await withDeadline({ what: `the check of ${part}`, ms: CHECK_WITHIN_MS }, check)
+      this.#worked.add(part)
       if (this.#failing.delete(part)) this.#logger.info({ part }, `Ready again: ${part}.`)
       return { ok: true, detail }
     } catch (error) {
@@ -105,7 +106,7 @@ export class Readiness {
     this.#failing.add(part)
     const outage = (this.#outages.get(part) ?? 0) + 1
     this.#outages.set(part, outage)
-    // An unfinished startup is not a failure yet. The number keeps the logger from taking a new outage for a repeated line.
-    this.#logger[this.#hasBeenReady ? 'warn' : 'info']({ part, outage }, `Not ready: ${part}: ${detail}`)
+    // A part that has never worked is still starting. The number keeps the logger from taking a new outage for a repeated line.
+    this.#logger[this.#worked.has(part) ? 'warn' : 'info']({ part, outage }, `Not ready: ${part}: ${detail}`)
   }
 }
