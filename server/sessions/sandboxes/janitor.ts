@@ -71,6 +71,11 @@ export class Janitor {
       return await session.locked(async () => {
         const taken = await deps.store.acquire(sessionId, deps.instanceId, REAP_LEASE_MS)
         if (!taken.granted) return false
+        // Another instance was faster: the place is free already, or taken by somebody else.
+        if (!taken.record.live) {
+          await deps.store.release(sessionId, taken.record.epoch)
+          return false
+        }
         try {
           await session.recycle(taken.record)
         } catch (error) {

@@ -55,6 +55,16 @@ describe('when all sandboxes are taken', () => {
     for (const each of leave) each()
   })
 
+  it('one that another instance has just stopped is not stopped again, and makes no room', async () => {
+    const [a, b] = [await fake.start('a', { maxSessions: 2 }), await fake.start('b', { maxSessions: 2 })]
+    await write(a, 'p-1', 'of p')
+    expect(await a.janitor.recycleForOther('p-1')).toBe(true)
+    expect(await b.janitor.recycleForOther('p-1')).toBe(false)
+    const told = (await fake.store.events.read('p-1')).filter(({ type }) => type === 'session:notice')
+    expect(told).toHaveLength(1)
+    expect(await read(b, 'p-1')).toEqual([{ type: 'text', text: 'of p' }])
+  })
+
   it('one in which something runs stays, and the request is refused', async () => {
     const manager = await fake.start('a', { maxSessions: 2 })
     const jobs = ['p-1', 'q-1'].map((id) => work(manager, id))
