@@ -10,6 +10,7 @@ import type { ServerEntry } from '../../catalog/server-entry.ts'
 import { alikeName } from '../../lib/near-names.ts'
 import { usageError } from '../usage-error.ts'
 import { oneName, print, type ServersContext } from './servers-context.ts'
+import { describeMissing, missingOf, testCommand } from './servers-missing.ts'
 
 export async function addServer(context: ServersContext): Promise<number> {
   const { file, flags, rest } = context
@@ -29,7 +30,7 @@ export async function addServer(context: ServersContext): Promise<number> {
   await add(context, [entry], { [name]: raw })
   print(context, { added: name, target: maskedTarget(entry), file }, [
     `Added "${name}" to ${file}: ${maskedTarget(entry)}`,
-    howToTest([name])
+    ...whatIsNext(context, [entry])
   ])
   return 0
 }
@@ -54,7 +55,7 @@ async function addPasted(context: ServersContext, text: string): Promise<number>
   const targets = Object.fromEntries(entries.map((entry) => [entry.name, maskedTarget(entry)]))
   print(context, { added: targets, file }, [
     ...Object.entries(targets).map(([name, target]) => `Added "${name}" to ${file}: ${target}`),
-    howToTest(names)
+    ...whatIsNext(context, entries)
   ])
   return 0
 }
@@ -69,8 +70,12 @@ async function add(
   await openGrants(settings).accept(entries, registry.servers.values())
 }
 
-function howToTest(names: string[]): string {
-  return `Test it: mcp-orchestrator servers test ${names.map((name) => (/^[\w.-]+$/.test(name) ? name : `'${name}'`)).join(' ')}`
+function whatIsNext(context: ServersContext, entries: ServerEntry[]): string[] {
+  const names = entries.map(({ name }) => name)
+  return [
+    ...describeMissing(missingOf(entries, context), context.settings.CREDENTIALS_FILE),
+    `Test it: ${testCommand(names, context.file)}`
+  ]
 }
 
 export async function removeServer(context: ServersContext): Promise<number> {

@@ -12,7 +12,7 @@ import { AppError } from '../../lib/errors.ts'
 import { packageRoot } from '../../lib/files/package-root.ts'
 import { describeTargetLines } from './describe-target-lines.ts'
 import { askedYes, print, type ServersContext } from './servers-context.ts'
-import { describeMissing, missingOf } from './servers-missing.ts'
+import { describeMissing, missingOf, testCommand } from './servers-missing.ts'
 import { findServerJson } from './servers-server-json.ts'
 
 const HOW_TO_HAVE_BOTH =
@@ -67,11 +67,13 @@ export async function importServers(context: ServersContext): Promise<number> {
           "Now replace them by the gateway in the client's own configuration. This guide shows how:",
           join(packageRoot(), 'docs/guides/clients.md')
         ]
-      : [`To see whether it starts, run: mcp-orchestrator servers test ${added.map(({ name }) => name).join(' ')}`]),
+      : [`To see whether it starts, run: ${testCommand(namesOf(added), file)}`]),
     ...sayOtherFile(file)
   ])
   return 0
 }
+
+const namesOf = (entries: { name: string }[]) => entries.map(({ name }) => name)
 
 function nothingNew(found: number, problems: string[], { home, folder }: { home: string; folder: string }): string {
   if (problems.length > 0) return 'There is nothing new to import. See above for what was left out, and why.'

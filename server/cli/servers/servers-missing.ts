@@ -5,7 +5,7 @@ import { type MissingValue, missingValues } from '../../catalog/import/missing-v
 import type { SecretSource } from '../../catalog/placeholders.ts'
 import type { ServerEntry } from '../../catalog/server-entry.ts'
 import { OUR_SECRETS } from '../../config/settings.ts'
-import { userCredentials } from '../../config/user-folders.ts'
+import { userCredentials, userDefaults } from '../../config/user-folders.ts'
 import { showName } from '../../gateway/asking/show-as-data.ts'
 import type { ServersContext } from './servers-context.ts'
 
@@ -47,7 +47,14 @@ export function describeMissing(missing: MissingValue[], credentialsFile: string
   return lines
 }
 
-/** Quotes a path for a shell. */
+/** The command that tests them. It names the file, unless that is the one that is read without being named. */
+export function testCommand(names: string[], file: string): string {
+  const usual = [process.env.MCP_CONFIG, userDefaults(process.env).MCP_CONFIG, 'mcp.json']
+  const isUsual = usual.some((each) => each !== undefined && resolve(each) === resolve(file))
+  return ['mcp-orchestrator servers test', ...names.map(quote), ...(isUsual ? [] : ['--config', quote(file)])].join(' ')
+}
+
+/** Quotes a word for a shell. */
 function quote(path: string): string {
   return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`
 }
