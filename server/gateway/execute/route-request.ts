@@ -12,6 +12,8 @@ const WEIGHED = 10
 export const CANDIDATES = 5
 /** From this similarity on, a past request asked for the same. */
 const SAME_WORDS = 0.8
+/** Less if its tool was chosen only once; that stops only a sentence that is unsure without it. */
+const SAME_WORDS_ONCE = 0.7
 
 /** At this confidence no model is needed: it would cost time, and the request would leave the machine. */
 export const SURE = 0.8
@@ -66,7 +68,8 @@ export async function decide(core: GatewayServices, sentence: Sentence): Promise
   const plain = await routeSentence(core, { ...sentence, options: { ...sentence.options, ignoresUsage: true } })
   const [[best], [other]] = [plain.matches, learned.matches]
   const isSame = best !== undefined && other !== undefined && nameOf(best) === nameOf(other)
-  const isStopped = !isSame && (learned.recalled >= SAME_WORDS || (best?.confidence ?? 0) < SURE)
+  const isUnsure = (best?.confidence ?? 0) < SURE
+  const isStopped = !isSame && learned.recalled >= (isUnsure ? SAME_WORDS_ONCE : SAME_WORDS)
   if (plain.abstained || isStopped || !best) return { ...learned, isLearned: true }
   return { ...plain, matches: inOrder(best, learned.matches, plain.matches), isLearned: false }
 }

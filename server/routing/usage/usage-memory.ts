@@ -25,7 +25,7 @@ const ENOUGH = 3
 const ONLY_ONE = 0.1
 const SAME_WORDS_ONCE = 0.25
 /** It stops no sentence that is sure without it. */
-const RECALLED_ONCE = 0.7
+const RECALLED_ONCE = 0.79
 const SAME_WORDS = 0.9
 /** The linear model is trained again when this share of the examples is new. */
 const NEW_SHARE = 0.1
