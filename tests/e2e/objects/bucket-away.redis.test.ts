@@ -85,9 +85,6 @@ it.each(Object.entries(WAYS))(
   'a bucket that %s for a minute stops no work and loses nothing',
   { timeout: 400_000 },
   async (_, takeAway) => {
-    const gone = await serve(env)
-    const lost = await enter(gone)
-    await gone.stop()
     const people = await Promise.all([enter(a), enter(a), enter(b)])
     takeAway()
     const until = performance.now() + AWAY_MS
@@ -97,10 +94,6 @@ it.each(Object.entries(WAYS))(
       const said = await Promise.all([readiness(a), readiness(b)])
       return said.every(({ status, detail }) => status === 503 && detail.includes('object store'))
     })
-    // Its files are neither in a sandbox nor in the cache of this machine.
-    const opened = a.connect(lost.id, { token: lost.token })
-    await opened.snapshot()
-    await expect(opened.sh('cat begun.txt')).rejects.toThrow(/object store did not/)
     await working
     for (const { tab } of people) {
       const notices = tab.all('session:notice').filter(({ code }) => code === 'checkpoint_failed')
@@ -117,7 +110,6 @@ it.each(Object.entries(WAYS))(
       return (await Promise.all([readiness(a), readiness(b)])).every(({ status }) => status === 200)
     })
     for (const { tab } of people) await tab.sh('echo back > back.txt')
-    expect(await opened.sh('cat begun.txt')).toContain('begun')
     await Promise.all([a.kill9(), b.kill9()])
     await loseSandboxes()
     const c = await serve(env)
