@@ -3,6 +3,7 @@ import { hasHidden } from '../../contract/hidden-characters.ts'
 import { looksLikeOwnSource } from '../../contract/own-sources.ts'
 import { type ApprovalRule, isApprovalRule } from '../../contract/servers/approval-rule.ts'
 import { isRecord } from '../lib/is-record.ts'
+import { foldName } from '../lib/near-names.ts'
 import { wordSet } from '../lib/word-set.ts'
 import { EntryProblem, flag, number, onlyKeys, optional, required, text, textMap, texts } from './entry-values.ts'
 import { hasPlaceholder } from './placeholders.ts'
@@ -36,7 +37,7 @@ export function readEntry(name: string, raw: unknown, line: number): ServerEntry
   if (name.length === 0 || name.length > 100 || hasHidden(name, 'prose') || /[\n\t]/.test(name)) {
     throw new EntryProblem([], 'a server needs a name of 1 to 100 printable characters')
   }
-  if (looksLikeOwnSource(name)) {
+  if (looksLikeOwnSource(foldName(name))) {
     throw new EntryProblem([], 'this name is kept for MCP Orchestrator itself: give the server another one')
   }
   const base = readBase(name, raw, line)

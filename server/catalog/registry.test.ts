@@ -5,6 +5,27 @@ import { describeProblem, diffRegistries, loadRegistry, readRegistry } from './r
 const read = (mcpServers: Record<string, unknown>) => readRegistry(JSON.stringify({ mcpServers }), 'mcp.json')
 
 describe('the registry', () => {
+  // Checked: if only capital letters and Unicode variants count, those with accents, dashes and other scripts are there.
+  it.each([
+    ['github', 'GitHub'],
+    ['github', 'g\u0456thub'],
+    ['bank', 'ｂank'],
+    ['café', 'cafe'],
+    ['my-files', 'my\u2011files']
+  ])('leaves out a server whose name looks like that of an earlier one: %s, %s', (name, other) => {
+    const { servers, problems } = read({ [name]: { command: 'a' }, [other]: { command: 'b' } })
+    expect([...servers.keys()]).toEqual([name])
+    expect(problems).toMatchObject([{ server: other, fatal: true, reason: expect.stringContaining(`"${name}"`) }])
+  })
+
+  it.each([
+    ['mail', 'mall'],
+    ['db', 'db2'],
+    ['база', 'вода']
+  ])('keeps two servers whose names differ: %s, %s', (name, other) => {
+    expect(read({ [name]: { command: 'a' }, [other]: { command: 'b' } }).problems).toEqual([])
+  })
+
   it("accepts a client's servers as pasted", () => {
     const { servers, problems } = readRegistry(
       `{
@@ -38,6 +59,8 @@ describe('the registry', () => {
     ['ＭＣＰ-Orchestrator'],
     ['work\u200bspace'],
     ['github\u202e'],
+    ['w\u043erkspace'],
+    ['mcp\u2010orchestrator'],
     ['tabs\u0009']
   ])('leaves out a server whose name is one of ours, or looks like another: %j', (name) => {
     const { servers, problems } = read({ [name]: { command: 'x' }, other: { command: 'y' } })

@@ -1,5 +1,10 @@
+import { inPlainLetters } from './look-alikes.ts'
+import { normalForm } from './normal-form.ts'
+
 const MAX_NAMES = 3
 const MAX_CHARS = 100
+/** No server has a name as long as this. */
+const MAX_FOLDED = 200
 
 /** " Did you mean …?" with the known names that are most like this one; empty if none is. */
 export function didYouMean(name: string, known: Iterable<string>): string {
@@ -32,9 +37,11 @@ function distanceOf(a: string, b: string): number {
   return row[b.length] ?? 0
 }
 
-/** A name as people and file systems compare it: without capital letters, outer spaces and Unicode variants. */
+/** A name as people and file systems compare it: without capital letters, accents, outer spaces, Unicode variants and look-alikes. */
 export function foldName(name: string): string {
-  return name.normalize('NFKC').trim().toLowerCase()
+  return inPlainLetters(normalForm(name.slice(0, MAX_FOLDED), 'NFKD'))
+    .trim()
+    .toLowerCase()
 }
 
 /** Two such names would be taken for each other: in a list, on an approval card, as the name of a log file. */
