@@ -106,6 +106,18 @@ describe('a Redis that comes and goes', () => {
     expect(await store.sessions.now()).toBeGreaterThan(0)
   })
 
+  it('is not blamed for an answer that this process was too busy to read', async () => {
+    store = await openRedisStore({ url, logger: silentLogger })
+    const opened = store
+    await opened.sessions.now()
+    const failure = opened.sessions.now().catch((error) => error)
+    // Give the command time to leave.
+    await new Promise((resolve) => setImmediate(resolve))
+    const until = performance.now() + 4000
+    while (performance.now() < until);
+    expect((await failure).where).toMatch(/this server itself stood still for \d{4} ms/)
+  })
+
   it('fails within the deadline when it hangs, and recovers', async () => {
     store = await openRedisStore({ url, logger: silentLogger })
     const opened = store

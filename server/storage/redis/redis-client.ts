@@ -4,6 +4,7 @@ import { AppError, isAppError, messageOf } from '../../lib/errors.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { backoffMs } from '../../lib/waiting/backoff.ts'
 import { withDeadline } from '../../lib/waiting/deadline.ts'
+import { LoopLag } from '../../lib/waiting/loop-lag.ts'
 import { storeUnavailable } from '../store-errors.ts'
 import type { Script } from './scripts.ts'
 
@@ -20,17 +21,19 @@ const STATE_REPLIES =
 export class RedisClient {
   readonly #redis: Redis
   readonly #where: string
+  readonly #lag: LoopLag
 
-  constructor(redis: Redis, where: string) {
+  constructor(redis: Redis, where: string, lag: LoopLag) {
     this.#redis = redis
     this.#where = where
+    this.#lag = lag
   }
 
   async run(script: Script, keys: string[], args: (string | number)[] = []): Promise<unknown> {
     try {
       return await this.#evaluate(script, keys, args)
     } catch (error) {
-      throw translate(error, this.#where)
+      throw translate(error, this.#where, this.#lag)
     }
   }
 
@@ -45,6 +48,7 @@ export class RedisClient {
   }
 
   async close(): Promise<void> {
+    this.#lag.stop()
     if (this.#redis.status === 'ready') await this.#redis.quit().catch(() => {})
     this.#redis.disconnect()
   }
@@ -79,8 +83,9 @@ export async function connectRedis(url: string, logger: Logger): Promise<RedisCl
       plain(error)
     )
   }
-  reportState(redis, where, logger)
-  return new RedisClient(redis, where)
+  const lag = new LoopLag()
+  reportState(redis, where, logger, lag)
+  return new RedisClient(redis, where, lag)
 }
 
 export interface Patience {
@@ -125,12 +130,12 @@ async function open(redis: Redis): Promise<void> {
 }
 
 /** Logs once that Redis is down, repeats it rarely, and logs when it is back. */
-function reportState(redis: Redis, where: string, logger: Logger): void {
+function reportState(redis: Redis, where: string, logger: Logger, lag: LoopLag): void {
   let loggedAt = 0
   redis.on('error', (error: Error) => {
     if (Date.now() - loggedAt < LOG_EVERY_MS) return
     loggedAt = Date.now()
-    logger.warn({ redis: where, reason: reasonOf(error) }, 'Redis does not answer; retrying until it does.')
+    logger.warn({ redis: where, reason: reasonOf(error, lag) }, 'Redis does not answer; retrying until it does.')
   })
   redis.on('ready', () => {
     if (loggedAt > 0) logger.info({ redis: where }, 'Redis answers again.')
@@ -138,10 +143,14 @@ function reportState(redis: Redis, where: string, logger: Logger): void {
   })
 }
 
+const LATE = 'it did not answer in time'
+/** A process that stands still for longer misses answers. */
+const BUSY_MS = 1000
+
 const REASONS: [RegExp, string][] = [
   [/ECONNREFUSED/, 'the connection was refused'],
   [/ENOTFOUND|EAI_AGAIN/, 'its host name is unknown'],
-  [/ETIMEDOUT|timed out|timeout/i, 'it did not answer in time'],
+  [/ETIMEDOUT|timed out|timeout/i, LATE],
   [/ECONNRESET|EPIPE|closed|writeable|max retries/i, 'the connection was lost'],
   [/^LOADING/, 'it is still loading its data'],
   [/^(NOAUTH|WRONGPASS)/, 'the password in REDIS_URL is wrong or missing'],
@@ -152,9 +161,12 @@ const REASONS: [RegExp, string][] = [
  * The reason in our own words, because the client library's texts are about its options. What Redis itself says begins with a
  * code.
  */
-function reasonOf(error: unknown): string {
+function reasonOf(error: unknown, lag?: LoopLag): string {
   const text = messageOf(error)
   const known = REASONS.find(([pattern]) => pattern.test(text))?.[1]
+  const busyMs = lag?.recentMs ?? 0
+  if (known === LATE && busyMs > BUSY_MS)
+    return `no answer was read in time, but this server itself stood still for ${Math.round(busyMs)} ms`
   return known ?? (/^[A-Z]{2,} /.test(text) ? text : 'the connection failed')
 }
 
@@ -173,7 +185,7 @@ function describe(url: string): string {
   return `${parsed.hostname}:${parsed.port || 6379}`
 }
 
-function translate(error: unknown, where: string): AppError {
+function translate(error: unknown, where: string, lag: LoopLag): AppError {
   const reason = messageOf(error)
   if (error instanceof ReplyError && !STATE_REPLIES.test(reason)) {
     return new AppError('internal', 'store_failed', 'The session store refused a command.', {
@@ -186,7 +198,7 @@ function translate(error: unknown, where: string): AppError {
     return storeUnavailable(message, plain(error), `Redis at ${where}`)
   }
   const message = 'The session store does not answer; try again in a moment.'
-  return storeUnavailable(message, plain(error), `Redis at ${where}: ${reasonOf(error)}`)
+  return storeUnavailable(message, plain(error), `Redis at ${where}: ${reasonOf(error, lag)}`)
 }
 
 /** The client library's errors contain the whole command, and with it what users wrote. Only their text may reach the logs. */
