@@ -69,9 +69,11 @@ export class Janitor {
     if (session.isInUse) return false
     try {
       return await session.locked(async () => {
+        // Another instance was faster: the place is free already, or taken by somebody else. Its lease stays as it is.
+        if (!(await deps.store.get(sessionId))?.live) return false
         const taken = await deps.store.acquire(sessionId, deps.instanceId, REAP_LEASE_MS)
         if (!taken.granted) return false
-        // Another instance was faster: the place is free already, or taken by somebody else.
+        // It may have done so just now.
         if (!taken.record.live) {
           await deps.store.release(sessionId, taken.record.epoch)
           return false

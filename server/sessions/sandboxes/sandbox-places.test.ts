@@ -59,7 +59,10 @@ describe('when all sandboxes are taken', () => {
     const [a, b] = [await fake.start('a', { maxSessions: 2 }), await fake.start('b', { maxSessions: 2 })]
     await write(a, 'p-1', 'of p')
     expect(await a.janitor.recycleForOther('p-1')).toBe(true)
+    const before = await fake.store.sessions.get('p-1')
     expect(await b.janitor.recycleForOther('p-1')).toBe(false)
+    // The first one may still be writing its notice under its lease.
+    expect(await fake.store.sessions.get('p-1')).toEqual(before)
     const told = (await fake.store.events.read('p-1')).filter(({ type }) => type === 'session:notice')
     expect(told).toHaveLength(1)
     expect(await read(b, 'p-1')).toEqual([{ type: 'text', text: 'of p' }])
