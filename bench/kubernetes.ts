@@ -122,7 +122,7 @@ async function kubectlFigures(test: EitherCluster): Promise<object> {
 /** A server without pods, and one that keeps a hundred connected ones. */
 async function memoryFigures(test: EitherCluster): Promise<object> {
   const env = { SANDBOX_ENGINE: 'kubernetes', KUBECONFIG: test.kubeconfig, KUBERNETES_IMAGE: test.image }
-  const small = { SANDBOX_CPUS: '0.03', SANDBOX_MEMORY_MB: '64', SANDBOX_WORKSPACE_MB: '16' }
+  const small = { SANDBOX_CPUS: '0.05', SANDBOX_MEMORY_MB: '64', SANDBOX_WORKSPACE_MB: '16' }
   const mb = async (pods: number) => {
     const server = await serve({ ...env, ...small, WARM_POOL_SIZE: String(pods) })
     const isFull = async () => {
