@@ -122,12 +122,13 @@ async function derive(docker: Dockerode, derivation: Derivation): Promise<void> 
   await docker.getImage(id).tag(repoAndTag(name))
 }
 
-async function context(docker: Dockerode, { assets, base, own, uids }: Derivation) {
+async function context(docker: Dockerode, { assets, base, own, name, uids }: Derivation) {
   const { file } = assets.node
   const arch = await engineArch(docker)
   const local = file?.arch === arch ? file : null
   const probe = assets.probes[arch]
   const found = await readBase(docker, base, uids.first)
+  if (found.problem !== null) throw unusable(own ?? name, found.problem)
   const { passwd, group } = withUsers(found, uids)
   const linkNode = !own || !found.hasNode
   const nodeImage = local ? null : assets.node.publicImage

@@ -11,7 +11,8 @@ export interface SandboxRecipe {
 /**
  * Adds one step to any base. The server's Node is execute-only, which keeps commands of the same user out of the server's /proc
  * entries. Commands can't use such a file (it could not open /dev/stdin), and it does not run under gVisor, so there is a second
- * copy. The same holds for bash, from which the first process of a container runs. File modes come from the tar, because the classic builder does not know `COPY --chmod`.
+ * copy. The same holds for bash, from which the first process of a container runs. File modes come from the tar, because the classic
+ * builder does not know `COPY --chmod`.
  */
 export function sandboxDockerfile({ base, nodeImage, linkNode, probe }: SandboxRecipe): string {
   const fromImage = `COPY --from=${nodeImage} /usr/local/bin/node`

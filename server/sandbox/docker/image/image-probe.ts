@@ -17,28 +17,33 @@ exec /opt/mcp/node -e 'console.log("sandbox-ok")'
 export async function whyUnusable(docker: Dockerode, image: string, uid: number): Promise<string | null> {
   const output = await runInImage(docker, image, { script: SANDBOX_CHECK_SCRIPT, uid })
   if (output.includes('sandbox-ok')) return null
+  return lastLine(output)
+}
+
+function lastLine(output: string): string {
   return output.trim().split('\n').at(-1)?.trim() || 'its /bin/bash or Node ended without output'
 }
 
 /** The markers keep the engine's own messages apart from the lines of the files. */
 const READ_BASE_SCRIPT = `
+echo bash-found
 type -P node >/dev/null && echo node-found
 for file in passwd group; do echo "$file-begin"; cat "/etc/$file"; echo; echo "$file-end"; done 2>/dev/null
 `
 
 export interface BaseImage extends UserFiles {
   hasNode: boolean
+  /** Why the base has no bash that runs; null if it has one. */
+  problem: string | null
 }
 
-/**
- * Reads what the next build step needs to know about a base. A base without bash shows nothing here and is refused when it is
- * tested.
- */
+/** Reads what the next build step needs to know about a base. */
 export async function readBase(docker: Dockerode, image: string, uid: number): Promise<BaseImage> {
   const output = await runInImage(docker, image, { script: READ_BASE_SCRIPT, uid })
   const text = output.replaceAll('\r', '')
   const between = (file: string) => new RegExp(`^${file}-begin\\n([^]*?)^${file}-end$`, 'm').exec(text)?.[1] ?? ''
-  return { hasNode: /^node-found$/m.test(text), passwd: between('passwd'), group: between('group') }
+  const problem = /^bash-found$/m.test(text) ? null : lastLine(output)
+  return { hasNode: /^node-found$/m.test(text), passwd: between('passwd'), group: between('group'), problem }
 }
 
 interface Run {
