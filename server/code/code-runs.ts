@@ -85,12 +85,13 @@ export class CodeRuns {
     // The same moment everywhere: a task's lifetime is the time between this and its end.
     const now = program.startedAt
     const runId = randomUUID()
-    const log = await RunLog.create(this.#quota.limited(runId, owner), runId, program)
     const expiresAt = now + this.#times.expireMs
     const lease = { holder: this.#instance, leaseUntil: now + this.#times.leaseMs }
     const shown = { head: headOf(code, MAX_HEAD_CHARS), calls: 0, reason: '' }
     const about = { ...asker, ...shown, home: this.#options.home, cards: [] }
+    // First, so that a crash between the two leaves no log that nobody finds.
     await this.#index.add(runId, { ...about, createdAt: now, expiresAt, status: 'running', ...lease, endedAt: 0 })
+    const log = await RunLog.create(this.#quota.limited(runId, owner), runId, program)
     this.#drive(log, { owner, expiresAt }, calls)
     return runId
   }
@@ -174,8 +175,8 @@ export class CodeRuns {
   async #take(runId: string, calls: ProgramCalls): Promise<ActiveRun | RunLog> {
     const entry = await this.#index.get(runId)
     const isWaiting = entry?.status === 'waiting' && !(await this.#isAnswered(entry.cards))
-    const log = await RunLog.load(this.#quota.limited(runId, entry?.owner ?? ''), runId)
     const now = Date.now()
+    const log = await this.#load(runId, entry, now)
     if (log.state.end) {
       await this.#over(log)
       return log
@@ -195,6 +196,14 @@ export class CodeRuns {
       return isFree && status !== 'ended' ? lease : undefined
     })
     return taken ? (this.#active.get(runId) ?? this.#drive(log, taken, calls)) : log
+  }
+
+  async #load(runId: string, entry: RunEntry | undefined, now: number): Promise<RunLog> {
+    const events = this.#quota.limited(runId, entry?.owner ?? '')
+    const isStarting = !entry || entry.leaseUntil > now
+    const log = isStarting ? await RunLog.load(events, runId) : await this.#stored.load(runId, events)
+    if (!log) throw unknownRun(runId)
+    return log
   }
 
   /** From now on, continues runs of this home without a client: those with an answer, and those whose process has died. Ends expired ones. */

@@ -137,6 +137,20 @@ export class RunLog {
     return log
   }
 
+  /** From now on a run whose program was not stored never begins. Returns false if its program is stored. */
+  static async forbid(events: EventLog, runId: string): Promise<boolean> {
+    const end: RunEnd = { ok: false, code: 'code_cancelled', message: 'The run was never begun.' }
+    try {
+      // The key of the first event, so that a process that stood still can't add its program now.
+      await events.append(PREFIX + runId, [{ type: 'run:ended', data: { end }, key: 'created' }])
+      return true
+    } catch (error) {
+      if (!isAppError(error, 'event_exists')) throw error
+      const [first] = await events.read(PREFIX + runId, { limit: 1 })
+      return first?.type !== 'run:created'
+    }
+  }
+
   /** Throws `unknown_run` if there is no such log. */
   static async load(events: EventLog, runId: string): Promise<RunLog> {
     const state = emptyRun()

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { silentLogger } from '../lib/logger.ts'
 import { ApprovalInbox } from '../policy/approval-inbox.ts'
 import { fakeKeyValueStore } from '../storage/fake-key-value-store.ts'
+import type { Json } from '../storage/key-value-store.ts'
 import { CodeRuns } from './code-runs.ts'
 import { fakeEventLog } from './fake-event-log.ts'
 import { ApprovalPending, type ProgramCalls } from './program-call.ts'
@@ -12,6 +13,7 @@ const LIMITS = { MAX_SESSION_LOG_MB: 64, MAX_OWNER_LOG_MB: 1024, MAX_LOG_MB: 10_
 const TIMES = { lingerMs: 10, pollMs: 2, answerMs: 5000, leaseMs: 20_000, watchMs: 20 }
 let store: { events: ReturnType<typeof fakeEventLog>; keyValues: ReturnType<typeof fakeKeyValueStore> }
 let inbox: ApprovalInbox
+let opened: () => CodeRuns
 let gateway: CodeRuns
 /** In another process, without programs of its own. */
 let shown: StoredRuns
@@ -31,9 +33,11 @@ beforeEach(() => {
   inbox = new ApprovalInbox(store.keyValues)
   made = []
   const openRealm = async () => localRealm()
-  gateway = new CodeRuns({
-    ...{ ...store, inbox, openRealm, home: 'test', limits: LIMITS, logger: silentLogger, times: TIMES }
-  })
+  opened = () =>
+    new CodeRuns({
+      ...{ ...store, inbox, openRealm, home: 'test', limits: LIMITS, logger: silentLogger, times: TIMES }
+    })
+  gateway = opened()
   shown = new StoredRuns({ ...store, inbox })
 })
 afterEach(() => gateway.close())
@@ -94,4 +98,60 @@ it('neither shows nor ends the programs of another owner', async () => {
   for (const id of [runId, 'nothing', 'chat-x'])
     await expect(shown.cancel(id, isBen)).rejects.toMatchObject({ code: 'unknown_run' })
   expect(await shown.list((owner) => owner === 'ann')).toMatchObject([{ runId }])
+})
+
+it.each(['run:created', 'the list entry'])(
+  'leaves nothing of a program whose process died while it stored %s',
+  async (died) => {
+    const { append } = store.events
+    const { add } = store.keyValues
+    let goOn = () => {}
+    const standing = new Promise<void>((done) => {
+      goOn = done
+    })
+    let isStanding = false
+    const stand = async () => {
+      isStanding = true
+      await standing
+    }
+    if (died === 'run:created')
+      store.events.append = async (id, added) => {
+        if (added[0]?.type === died) await stand()
+        return append(id, added)
+      }
+    else
+      store.keyValues.add = async (...given) => {
+        await stand()
+        return add(...given)
+      }
+    const starting = start('await tools.s.read()').catch((error) => error)
+    await expect.poll(() => isStanding).toBe(true)
+    expect(await store.events.bytes()).toBe(0)
+    Object.assign(store.events, { append })
+    Object.assign(store.keyValues, { add })
+    // The lease of the one that died is over.
+    for (const { key, value } of await store.keyValues.list('code-runs'))
+      await store.keyValues.replace('code-runs', key, value, { ...(value as Record<string, Json>), leaseUntil: 0 })
+    const heir = opened()
+    heir.follow(() => calls)
+    await expect.poll(() => shown.list(everyone)).toEqual([])
+    if (died === 'run:created') {
+      // It was not dead, and can't begin what was given up.
+      goOn()
+      expect(await starting).toMatchObject({ code: 'event_exists' })
+    }
+    expect(made).toEqual([])
+    await heir.close()
+  }
+)
+
+it('ends a program that was never stored for the person who cancels it', async () => {
+  const { append } = store.events
+  store.events.append = () => new Promise(() => {})
+  void start('await tools.s.read()')
+  await expect.poll(() => shown.list(everyone)).toHaveLength(1)
+  store.events.append = append
+  const [run] = await shown.list(everyone)
+  await shown.cancel(run?.runId ?? '', everyone)
+  expect(await shown.list(everyone)).toEqual([])
 })

@@ -4,6 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { ApprovalCard, ClientRun } from '../../contract/rest.ts'
+import { isAppError } from '../lib/errors.ts'
 import type { ApprovalInbox } from '../policy/approval-inbox.ts'
 import type { EventLog } from '../storage/event-log.ts'
 import type { KeyValueStore } from '../storage/key-value-store.ts'
@@ -47,10 +48,23 @@ export class StoredRuns {
   async cancel(runId: string, isOwn: IsOwn): Promise<void> {
     const entry = await this.#index.get(runId)
     if (!entry || !isOwn(entry.owner)) throw unknownRun(runId)
-    const log = await RunLog.load(this.#options.events, runId)
+    const log = await this.load(runId)
+    if (!log) return
     await log.end({ ok: false, code: 'code_cancelled', message: 'The run was cancelled.' })
     await this.over(log)
     await this.letGo(runId)
+  }
+
+  /** Returns undefined if its process died before it stored the program. Such a run is ended: it never begins. */
+  async load(runId: string, events = this.#options.events): Promise<RunLog | undefined> {
+    try {
+      return await RunLog.load(events, runId)
+    } catch (error) {
+      if (!isAppError(error, 'unknown_run') || !(await RunLog.forbid(events, runId))) throw error
+      const ended = { status: 'ended', endedAt: Date.now(), leaseUntil: 0 } as const
+      await this.#index.change(runId, ({ status }) => (status === 'ended' ? undefined : ended))
+      return undefined
+    }
   }
 
   /** Marks a run as ended and removes its cards. Its holder gives the lease back. */
