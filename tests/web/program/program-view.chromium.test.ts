@@ -44,6 +44,8 @@ it('shows the program with its calls, and decides about those that were made tog
   await view.getByText('The program, 2 lines').click()
   await view.getByText('const { ids } = await tools.crm.list()').waitFor()
   await view.getByText('Call 1, line 2').waitFor()
+  const row = view.getByRole('list', { name: 'Calls of the program' }).getByRole('button', { name: /list/ })
+  expect((await row.textContent())?.trim()).toBe('crm.list')
   expect(await view.locator('.approval-card').count()).toBe(2)
   await view.locator('[data-call="inner2"]').getByText('contains data from').waitFor()
   await me.button(/^Approve all 2 of this program/).click()
