@@ -1,6 +1,7 @@
 import { computed, onUnmounted, ref, shallowRef, watch } from 'vue'
-import type { ChangedFile, ChangeSummary } from '../../contract/effects/change-set.ts'
+import type { ChangedFile } from '../../contract/effects/change-set.ts'
 import { api, messageOf } from '../api.ts'
+import type { ShownChanges } from '../stores/effects/changes-view.ts'
 import { FILE_EVENTS } from '../stores/files.ts'
 import { useSession } from '../stores/session.ts'
 
@@ -8,7 +9,7 @@ import { useSession } from '../stores/session.ts'
  * All files of a change set, as the server lists them now: an event has only the first of them, and it does not know what has changed
  * in the workspace since. Until the list is there, the files of the event are shown.
  */
-export function useChangedFiles(summary: () => ChangeSummary | null, onChange: () => void = () => {}) {
+export function useChangedFiles(summary: () => ShownChanges | null, onChange: () => void = () => {}) {
   const session = useSession()
   const listed = shallowRef<{ hash: string; files: ChangedFile[] } | null>(null)
   const problem = ref('')
@@ -21,7 +22,7 @@ export function useChangedFiles(summary: () => ChangeSummary | null, onChange: (
     if (!wanted || !session.connected) return
     // A call that changed nothing has no change set.
     if (wanted.total === 0) {
-      listed.value = { hash: wanted.hash, files: [] }
+      listed.value = { hash: wanted.hash ?? '', files: [] }
       return
     }
     isLoading.value = true
@@ -42,7 +43,10 @@ export function useChangedFiles(summary: () => ChangeSummary | null, onChange: (
   onUnmounted(session.onEvent(({ type }) => FILE_EVENTS.has(type) && void load()))
 
   /** Whether the list is that of the changes that are being decided about. */
-  const isCurrent = computed(() => listed.value !== null && listed.value.hash === summary()?.hash)
+  const isCurrent = computed(() => {
+    const { hash } = summary() ?? { hash: '' }
+    return listed.value !== null && (hash === undefined || listed.value.hash === hash)
+  })
   const files = computed(() => (isCurrent.value ? listed.value?.files : summary()?.files) ?? [])
   const conflicts = computed(() => files.value.filter(({ conflict }) => conflict !== undefined))
   return { files, conflicts, isCurrent, isLoading, problem, load }

@@ -208,18 +208,21 @@ it('counts the files of each call, says why the mode stays, and what became of t
   const { me, session } = await now().arrive((opened) => {
     opened.append('mode:selected', { mode: 'review' })
     opened.append('user:message', { turnId: 't', text: 'change it' })
-    const steps: [string, FakeFile[]][] = [
-      ['first', FILES.slice(0, 2)],
-      ['second', FILES.slice(0, 3)]
+    const again: FakeFile = { path: 'a.ts', before: 'let a = 1\n', after: 'let a = 3\n' }
+    const all = [again, ...FILES.slice(1, 2)]
+    const steps: [string, FakeFile[], FakeFile[]][] = [
+      ['first', FILES.slice(0, 2), FILES.slice(0, 2)],
+      ['second', all, [{ ...again, before: 'let a = 2\n' }]]
     ]
-    for (const [callId, files] of steps) {
+    for (const [callId, files, part] of steps) {
+      opened.effects.put(`part:${callId}`, part)
       opened.ask('t', [{ callId, name: 'execute_command', args: { command: callId }, ahead: 'review' }])
       opened.append('tool:approval_resolved', { callId, approved: true, by: 'review' })
       opened.append('tool:started', { callId })
       const changes = opened.effects.put('review:r', files)
       opened.append('tool:result', { callId, isError: false, content: [], isForked: true, changes })
     }
-    const changes = opened.effects.put('review:r', FILES.slice(0, 3))
+    const changes = opened.effects.put('review:r', all)
     opened.append('review:opened', { reviewId: 'r', turnId: 't', changes })
     opened.append('turn:end', { turnId: 't', reason: 'done' })
   })
@@ -229,7 +232,11 @@ it('counts the files of each call, says why the mode stays, and what became of t
   await expect.poll(() => me.read(calls)).toMatch(/Changed 1 file\s+waits for your review/)
   await me.button('Changed 1 file').click()
   const shown = page.getByRole('dialog', { name: 'Changes of this call' })
-  await expect.poll(() => me.read(shown.getByRole('option'))).toMatch(/^changed\s+logo\.png\s+\+1 B$/)
+  // Seen before: the diff of the whole review, from 1 to 3.
+  await expect.poll(() => me.read(shown.getByRole('option'))).toMatch(/^changed\s+a\.ts\s+/)
+  await shown.getByText('let a = 3').waitFor()
+  expect(await me.read(shown)).toMatch(/let a = 2/)
+  expect(await me.read(shown)).not.toMatch(/let a = 1/)
   await page.keyboard.press('Escape')
   await me.button(/^Approval mode/).click()
   await page.getByText('Changes in a fork wait for your review. Decide on them first').waitFor()
@@ -237,33 +244,36 @@ it('counts the files of each call, says why the mode stays, and what became of t
   expect(await seriousFaults(page)).toEqual([])
   await page.keyboard.press('Escape')
   const { hash } = session.effects.sets.get('review:r') ?? { hash: '' }
-  session.effects.handle(session, 'review:decide', { reviewId: 'r', hash, accept: ['a.ts', 'b.ts'] })
-  await expect.poll(() => me.read(calls)).toMatch(/Changed 2 files\s+accepted\s/)
+  session.effects.handle(session, 'review:decide', { reviewId: 'r', hash, accept: ['b.ts'] })
+  await expect.poll(() => me.read(calls)).toMatch(/Changed 2 files\s+accepted in part\s/)
   await expect.poll(() => me.read(calls)).toMatch(/Changed 1 file\s+not accepted/)
   expect(now().offences).toEqual([])
 })
 
-it('shows the programs that ran in the fork, with their calls and the outputs of these', async () => {
-  const { me } = await now().arrive((session) => {
-    const server = PROGRAMS
-    session.append('user:message', { turnId: 't', text: 'change it' })
-    session.ask('t', [{ callId: 'prog', server, name: RUN_CODE, args: { code: 'await tools.workspace.x({})' } }])
-    session.append('tool:approval_resolved', { callId: 'prog', approved: true, by: 'policy' })
-    session.append('tool:started', { callId: 'prog' })
-    session.append('tool:approval_required', {
-      ...{ callId: 'in', turnId: 't', server: 'workspace', name: 'execute_command', definition: 'fake', hash: 'h' },
-      ...{ args: { command: 'touch a.ts' }, queuePosition: 1, totalInQueue: 1, ahead: 'review' },
-      program: { callId: 'prog', n: 1, line: 1, source: '', sources: [] }
-    })
-    session.append('tool:approval_resolved', { callId: 'in', approved: true, by: 'review' })
-    session.append('tool:started', { callId: 'in' })
-    const changes = session.effects.put('review:r', FILES)
-    const content = [{ type: 'text', text: 'from inside\n[exit code 0, 3 ms]' }]
-    session.append('tool:result', { callId: 'in', isError: false, content, isForked: true, changes })
-    session.append('tool:result', { callId: 'prog', isError: false, content: [{ type: 'text', text: 'over' }] })
-    session.append('review:opened', { reviewId: 'r', turnId: 't', changes })
-    session.append('turn:end', { turnId: 't', reason: 'done' })
+const forkedProgram = (session: FakeSession) => {
+  const server = PROGRAMS
+  session.append('user:message', { turnId: 't', text: 'change it' })
+  session.ask('t', [{ callId: 'prog', server, name: RUN_CODE, args: { code: 'await tools.workspace.x({})' } }])
+  session.append('tool:approval_resolved', { callId: 'prog', approved: true, by: 'policy' })
+  session.append('tool:started', { callId: 'prog' })
+  session.append('tool:approval_required', {
+    ...{ callId: 'in', turnId: 't', server: 'workspace', name: 'execute_command', definition: 'fake', hash: 'h' },
+    ...{ args: { command: 'touch a.ts' }, queuePosition: 1, totalInQueue: 1, ahead: 'review' },
+    program: { callId: 'prog', n: 1, line: 1, source: '', sources: [] }
   })
+  session.append('tool:approval_resolved', { callId: 'in', approved: true, by: 'review' })
+  session.append('tool:started', { callId: 'in' })
+  const changes = session.effects.put('review:r', FILES)
+  session.effects.put('part:in', FILES.slice(1, 2))
+  const content = [{ type: 'text', text: 'from inside\n[exit code 0, 3 ms]' }]
+  session.append('tool:result', { callId: 'in', isError: false, content, isForked: true, changes })
+  session.append('tool:result', { callId: 'prog', isError: false, content: [{ type: 'text', text: 'over' }] })
+  session.append('review:opened', { reviewId: 'r', turnId: 't', changes })
+  session.append('turn:end', { turnId: 't', reason: 'done' })
+}
+
+it('shows the programs that ran in the fork, with their calls and the outputs of these', async () => {
+  const { me } = await now().arrive(forkedProgram)
   const { page } = me
   await me.button(/^Review 4 files/).click()
   await dialog(page).getByRole('button', { name: 'Calls 1' }).click()
@@ -271,4 +281,24 @@ it('shows the programs that ran in the fork, with their calls and the outputs of
   await calls.getByText('waits for your review').waitFor()
   await calls.getByRole('button', { name: /touch a\.ts/ }).click()
   await calls.getByText('from inside').waitFor()
+})
+
+// Seen before: only calls of the conversation itself had a menu.
+it('undoes one call of a program, and offers that once', async () => {
+  const { me, session } = await now().arrive(forkedProgram)
+  const { page } = me
+  const { hash } = session.effects.sets.get('review:r') ?? { hash: '' }
+  session.effects.handle(session, 'review:decide', { reviewId: 'r', hash, accept: 'all' })
+  const calls = page.getByRole('list', { name: 'Calls of the program' })
+  await calls.getByRole('button', { name: 'Actions for this call' }).click()
+  expect(await calls.getByRole('button', { name: /Rewind|Branch/ }).count()).toBe(0)
+  await me.button('Undo this change…').click()
+  const plan = page.getByRole('dialog', { name: 'Undo this change' })
+  await plan.getByRole('option', { name: /b\.ts/ }).waitFor()
+  expect(await plan.getByRole('option').count()).toBe(1)
+  await page.keyboard.press('Escape')
+  const changes = session.effects.put('revert:1', FILES.slice(1, 2))
+  session.append('files:reverted', { of: 'part:in', scope: 'one', changes: { ...changes, total: 4 }, by: 'human' })
+  await calls.getByText('accepted, then undone').waitFor()
+  expect(await calls.getByRole('button', { name: 'Actions for this call' }).count()).toBe(0)
 })

@@ -37,11 +37,16 @@ it('says what each call of a fork has changed, those of programs too', () => {
   expect(forkedCall(transcript, 'one').state).toBe('waiting')
 })
 
+const after = (...events: object[]) =>
+  events
+    .map((event, at) => ({ ...event, seq: transcript.seq + at + 1, at: 0 }) as SessionEvent)
+    .reduce(applyEvent, structuredClone(transcript))
+const revert = (of: string, id: string, paths: string[], scope = 'one') => ({
+  type: 'files:reverted',
+  data: { of, scope, changes: { ...summary(...paths), changeId: id }, by: 'human' }
+})
+
 it('offers to undo a call of a review only when something of it was accepted', () => {
-  const after = (...events: object[]) =>
-    events
-      .map((event, at) => ({ ...event, seq: transcript.seq + at + 1, at: 0 }) as SessionEvent)
-      .reduce(applyEvent, structuredClone(transcript))
   const { hash } = summary('a', 'b', 'c', 'd')
   const resolved = { type: 'review:resolved', data: { reviewId: 'r', hash, accept: ['a', 'c'], by: 'human' } }
   const accepted = { ...summary('a', 'c'), changeId: 'review:r' }
@@ -53,4 +58,43 @@ it('offers to undo a call of a review only when something of it was accepted', (
   const undone = { of: 'review:r', scope: 'one', changes: { ...accepted, changeId: 'revert:1' }, by: 'human' }
   const reverted = after(resolved, { type: 'review:applied', data }, { type: 'files:reverted', data: undone })
   expect(offers(reverted)).toEqual([undefined, undefined, undefined, undefined])
+})
+
+// Seen before: the menu of a call offered to undo it once more.
+it('offers no change that was undone, unless the revert was undone too', () => {
+  const { hash } = summary('a', 'b', 'c', 'd')
+  const accepted = [
+    { type: 'review:resolved', data: { reviewId: 'r', hash, accept: 'all', by: 'human' } },
+    {
+      type: 'review:applied',
+      data: { reviewId: 'r', rejected: [], rejectedTotal: 0, changes: summary('a', 'b', 'c', 'd') }
+    }
+  ]
+  const first = (...reverts: object[]) => {
+    const conversation = after(...accepted, ...reverts)
+    return [undoableChange(conversation, 'first'), forkedCall(conversation, 'first').state]
+  }
+  const offered = ['part:first', 'accepted']
+  const undone = [undefined, 'undone']
+  const once = revert('part:first', 'revert:1', ['a'])
+  expect(first()).toEqual(offered)
+  expect(first(once)).toEqual(undone)
+  expect(first(revert('part:two', 'revert:1', ['c']))).toEqual(offered)
+  expect(first(once, revert('revert:1', 'revert:2', ['a']))).toEqual(offered)
+  expect(first(once, revert('revert:1', 'revert:2', ['a']), revert('revert:2', 'revert:3', ['a']))).toEqual(undone)
+  expect(first(once, revert('revert:1', 'revert:2', ['a'], 'since'))).toEqual(offered)
+})
+
+it('counts a change of the workspace as undone when all of its files are back', () => {
+  const changes = { ...summary('a', 'b'), changeId: 'call:w' }
+  const data = { callId: 'w', turnId: 't', server: 'workspace', name: 'x', args: {} }
+  const ran = [
+    { type: 'tool:approval_required', data },
+    { type: 'tool:result', data: { callId: 'w', isError: false, content: [], changes } }
+  ]
+  const offer = (...reverts: object[]) => undoableChange(after(...ran, ...reverts), 'w')
+  const [a, b] = [revert('call:w', 'revert:1', ['a']), revert('call:w', 'revert:2', ['b'])]
+  expect([offer(), offer(a), offer(a, b)]).toEqual(['call:w', 'call:w', undefined])
+  expect(offer(a, b, revert('call:w', 'revert:3', ['a'], 'since'))).toBeUndefined()
+  expect(offer(a, b, revert('revert:2', 'revert:3', ['b']))).toBe('call:w')
 })

@@ -7,6 +7,7 @@ import {
 } from '../../../contract/effects/change-set.ts'
 import { callsOfEntry } from '../../../contract/programs.ts'
 import type { Transcript } from '../../../contract/transcript.ts'
+import { isReverted } from './reverted-changes.ts'
 
 export type ReviewState = 'running' | 'waiting' | 'accepted' | 'part' | 'rejected' | 'undone'
 
@@ -47,16 +48,18 @@ export function forkedCall({ entries, calls }: Conversation, callId: string): Fo
   const { accept, choices = {} } = decision
   const isAccepted = isChosen(accept)
   const isIn = (path: string) => choices[path] !== 'workspace' && isAccepted(path)
-  const taken = (files ?? review.changes.files).map(({ path }) => isIn(path))
-  if (review.undone && taken.includes(true)) return { state: 'undone', files }
-  const some = taken.includes(true) ? 'part' : 'rejected'
-  return { state: taken.every(Boolean) ? 'accepted' : some, files }
+  const shown = files ?? review.changes.files
+  const taken = shown.filter(({ path }) => isIn(path))
+  const part = { changeId: `${PART}${callId}`, total: files ? taken.length : Number.POSITIVE_INFINITY, files: taken }
+  if (taken.length > 0 && (review.undone || isReverted(entries, part))) return { state: 'undone', files }
+  const some = taken.length > 0 ? 'part' : 'rejected'
+  return { state: taken.length === shown.length ? 'accepted' : some, files }
 }
 
-/** The id of what a call changed in the workspace, if it can be undone: its version, or its part of an accepted review. */
+/** The id of what a call changed in the workspace, if that can still be undone: its version, or its part of an accepted review. */
 export function undoableChange(transcript: Conversation, callId: string): string | undefined {
   const { changes, isForked } = transcript.calls[callId]?.result ?? {}
-  if (!isForked) return changes?.total ? changes.changeId : undefined
+  if (!isForked) return changes?.total && !isReverted(transcript.entries, changes) ? changes.changeId : undefined
   const { state, files } = forkedCall(transcript, callId)
   const isIn = state === 'accepted' || state === 'part'
   return isIn && files?.length !== 0 ? `${PART}${callId}` : undefined
