@@ -233,7 +233,7 @@ it('counts the files of each call, says why the mode stays, and what became of t
   await me.button('Changed 1 file').click()
   const shown = page.getByRole('dialog', { name: 'Changes of this call' })
   // Seen before: the diff of the whole review, from 1 to 3.
-  await expect.poll(() => me.read(shown.getByRole('option'))).toMatch(/^changed\s+a\.ts\s+/)
+  await expect.poll(() => me.read(shown.getByRole('option'))).toMatch(/^changed\s+a\.ts\b/)
   await shown.getByText('let a = 3').waitFor()
   expect(await me.read(shown)).toMatch(/let a = 2/)
   expect(await me.read(shown)).not.toMatch(/let a = 1/)
