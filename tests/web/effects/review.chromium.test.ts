@@ -232,7 +232,7 @@ it('counts the files of each call, says why the mode stays, and what became of t
   await expect.poll(() => me.read(calls)).toMatch(/Changed 1 file\s+waits for your review/)
   await me.button('Changed 1 file').click()
   const shown = page.getByRole('dialog', { name: 'Changes of this call' })
-  // Seen before: the diff of the whole review, from 1 to 3.
+  // Not the diff of the whole review, which is from 1 to 3.
   await expect.poll(() => me.read(shown.getByRole('option'))).toMatch(/^changed\s+a\.ts\b/)
   await shown.getByText('let a = 3').waitFor()
   expect(await me.read(shown)).toMatch(/let a = 2/)
@@ -283,7 +283,7 @@ it('shows the programs that ran in the fork, with their calls and the outputs of
   await calls.getByText('from inside').waitFor()
 })
 
-// Seen before: only calls of the conversation itself had a menu.
+// A call of a program has no entry of its own in the conversation.
 it('undoes one call of a program, and offers that once', async () => {
   const { me, session } = await now().arrive(forkedProgram)
   const { page } = me
