@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
 import type { ApprovalCard } from '../../../contract/rest.ts'
@@ -21,10 +21,10 @@ const SECRET = 'sk-not-in-the-sandbox-1234'
 /** Shared by the gateways of a test: the data folder, and the file in which the server counts its writes. */
 const place = () => ({ data: temporaryFolder(), count: join(temporaryFolder(), 'count') })
 
-async function start({ data, count }: ReturnType<typeof place>): Promise<GatewayProcess> {
+async function start({ data, count }: ReturnType<typeof place>, args: string[] = []): Promise<GatewayProcess> {
   const env = { DATA_DIR: data, GATEWAY_ONLY_SECRET: SECRET }
   const servers = { steady: child('steady', [count], { env: { TOKEN: SECRET } }) }
-  const gateway = await startGateway(servers, { args: ['--code'], env })
+  const gateway = await startGateway(servers, { args: ['--code', ...args], env })
   running.push(gateway)
   return gateway
 }
@@ -139,6 +139,21 @@ who`
   await eventually('the run to end', async () => (await run(second, { runId })).status === 'completed')
   expect(await run(second, { runId })).toMatchObject({ status: 'completed', value: 'someone@example.test' })
   expect(lines(shared)).toEqual(['someone@example.test', 'second'])
+})
+
+it('continues a program after a restart, although its client calls nothing', async () => {
+  const shared = place()
+  const config = join(temporaryFolder(), 'mcp.json')
+  writeFileSync(config, JSON.stringify({ mcpServers: { steady: child('steady', [shared.count]) } }))
+  // Only a gateway with the same servers continues a program by itself.
+  const first = await start(shared, ['--config', config])
+  expect(await run(first, { code: "await tools.steady.write({ message: 'a' })" })).toMatchObject({ status: 'waiting' })
+  first.process.kill('SIGKILL')
+  await first.exited
+  await decide(shared)
+  await start(shared, ['--config', config])
+  await eventually('the approved write', () => lines(shared).length > 0)
+  expect(lines(shared)).toEqual(['a'])
 })
 
 it('ends a program that loops for ever, and leaves no container behind', async () => {
