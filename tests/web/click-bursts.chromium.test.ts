@@ -244,6 +244,21 @@ it('takes a click on buttons that have stayed in their place while the card was 
     { viewport: { width: 640, height: 400 } }
   )
   await me.page.locator(ready('[data-call="a"]')).waitFor()
+  // The person reads the command to its end and goes back: otherwise the click is refused for another reason.
+  await me.page.evaluate(`new Promise((seen) => {
+    const list = document.querySelector('[aria-label=Messages]')
+    const end = document.querySelector('[data-call="a"] .seen-end')
+    const before = list.scrollTop
+    new IntersectionObserver(([entry], observer) => {
+      if (!entry.isIntersecting) return
+      observer.disconnect()
+      list.scrollTop = before
+      // The card has moved, so it is disarmed by then.
+      requestAnimationFrame(() => requestAnimationFrame(seen))
+    }).observe(end)
+    end.scrollIntoView({ block: 'center' })
+  })`)
+  await me.page.locator(ready('[data-call="a"]')).waitFor()
   await me.page.evaluate(`{
     const approve = document.querySelector('[data-call="a"] [data-approve]')
     const list = document.querySelector('[aria-label=Messages]')

@@ -29,20 +29,19 @@ export function useCardAnswers({ call, card, forms, words }: Options) {
   /** Whether the person opened the form by keyboard. */
   let isFormByKey = false
   function open(mode: 'edit' | 'reject', isByKey = hasKeyboard()): void {
-    isFormByKey = isByKey
-    view.mode = mode
+    const show = () => {
+      isFormByKey = isByKey
+      view.mode = mode
+    }
+    // The form shows a part of a long text only, and approves all of it.
+    if (mode === 'edit') decision.ifSeen(show)
+    else show()
   }
   /** The focused button disappears. For keyboard users, the card keeps the focus until the decision is confirmed; after a click, the composer gets it. */
   function answer(given: Answer, isByKey = hasKeyboard()): void {
     if (isByKey) card.value?.focus()
-    else if (card.value?.contains(document.activeElement)) letType()
+    else if (card.value?.contains(document.activeElement)) letType(card.value)
     void approvals.answer(call(), given)
-  }
-  /** On a phone, focus the list instead: the keyboard would cover the next card. */
-  function letType(): void {
-    const isPhone = matchMedia('(pointer: coarse)').matches
-    const place = isPhone ? card.value?.closest('[role="region"]') : document.querySelector('#composer')
-    if (place instanceof HTMLElement) place.focus({ preventScroll: true })
   }
   /** For keyboard users, focus the card when the form closes. */
   function back(edit = view.edit): void {
@@ -69,4 +68,11 @@ export function useCardAnswers({ call, card, forms, words }: Options) {
   }
   const isArmed = computed(() => isSettled.value && session.connected)
   return { ...decision, view, isSent, isArmed, open, answer, back, ifPossible, isFormByKey: () => isFormByKey }
+}
+
+/** On a phone, focus the list instead: the keyboard would cover the next card. */
+function letType(card: HTMLElement): void {
+  const isPhone = matchMedia('(pointer: coarse)').matches
+  const place = isPhone ? card.closest('[role="region"]') : document.querySelector('#composer')
+  if (place instanceof HTMLElement) place.focus({ preventScroll: true })
 }

@@ -1,7 +1,9 @@
-import { computed, onUnmounted, type Ref, ref } from 'vue'
+import { computed, onUnmounted, type Ref, ref, watchEffect } from 'vue'
 import type { CallView } from '../stores/call-views.ts'
 import { DecisionKeys, TYPING_MS } from './decision-keys.ts'
 import { markHandled, pressOf, typing } from './page-typing.ts'
+import { isInView } from './seen/in-view.ts'
+import { useSeenParts } from './seen/seen-parts.ts'
 import { type Armed, useArmed } from './use-armed.ts'
 
 interface Options {
@@ -23,6 +25,12 @@ const FIELDS = 'input, textarea, select'
 export function useDecision({ card, view, arrangement, open, words }: Options) {
   const armed: Armed = useArmed(arrangement, card)
   const keys = new DecisionKeys(typing, ['a', ...Object.keys(open)], 'a')
+  const seen = useSeenParts(view.seenTexts)
+  watchEffect(() => {
+    view.isUnseen = !seen.isAllSeen.value
+  })
+  const hasKeyboard = () => card.value?.matches(':focus-visible, :has(:focus-visible)') === true
+  const ifSeen = (approve: () => void) => seen.ifSeen(approve, hasKeyboard())
   const isChosen = ref(false)
   const isIgnoring = ref(false)
   let timer: ReturnType<typeof setTimeout>
@@ -81,6 +89,7 @@ export function useDecision({ card, view, arrangement, open, words }: Options) {
 
   /** Shown on the card while it has the focus, or came under a resting pointer. */
   const hint = computed(() => {
+    if (seen.unseenHint.value !== '') return seen.unseenHint.value
     if (armed.isUnread.value) return 'This card came under your pointer. Move the pointer before you click.'
     if (isIgnoring.value)
       return 'That looked like typing, so nothing was decided. Pause for two seconds before you press a key.'
@@ -88,7 +97,9 @@ export function useDecision({ card, view, arrangement, open, words }: Options) {
     if (isChosen.value) return `Press Enter to ${yes}, Esc to go back.`
     return `A, then Enter: ${yes}. R: ${no}, with a reason.${open.e ? ' E: edit.' : ''}`
   })
-  return { ...armed, isChosen, hint, listeners: { keydown, keyup, focusin, focusout } }
+  /** The hint is a message, not only a reminder of the keys. */
+  const isTold = computed(() => armed.isUnread.value || seen.unseenHint.value !== '')
+  return { ...armed, ifSeen, isChosen, isTold, hint, listeners: { keydown, keyup, focusin, focusout } }
 }
 
 /** For other buttons that must not be pressed by accident: keys do nothing while the person types, or just after the button received the focus. */
@@ -110,14 +121,7 @@ export function useGuardedButtons() {
 
 /** Whether the middle of the element is visible. If not, scrolls it into view, so that the next key counts. */
 function isInSight(element: HTMLElement): boolean {
-  const { top, height } = element.getBoundingClientRect()
-  const middle = top + height / 2
-  let isSeen = middle >= 0 && middle <= innerHeight
-  for (let box = element.parentElement; box; box = box.parentElement) {
-    if (getComputedStyle(box).overflowY === 'visible') continue
-    const edge = box.getBoundingClientRect()
-    isSeen &&= middle >= edge.top && middle <= edge.bottom
-  }
+  const isSeen = isInView(element)
   if (!isSeen) element.scrollIntoView({ block: 'nearest' })
   return isSeen
 }

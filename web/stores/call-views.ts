@@ -1,5 +1,5 @@
 import { defineStore } from 'pinia'
-import { reactive } from 'vue'
+import { markRaw, reactive } from 'vue'
 import type { PathTarget } from '../../contract/path-target.ts'
 import type { CallEntry } from '../../contract/transcript.ts'
 import { recall, remember } from '../remembered.ts'
@@ -21,6 +21,10 @@ export interface CallView {
   isTargetPending: boolean
   /** SHA-256 of the file that the card compares a write with. */
   seen?: string | undefined
+  /** See composables/seen/seen-parts.ts. */
+  seenTexts: Set<string>
+  /** The end of a part of the card was not in view yet. */
+  isUnseen: boolean
   /** Which version counts of the files with a conflict, in what a call did in a fork. */
   made: MadeChoices
 }
@@ -83,6 +87,8 @@ export const useCallViews = defineStore('call-views', () => {
       reason: '',
       editTarget: null,
       isTargetPending: false,
+      seenTexts: markRaw(new Set()),
+      isUnseen: false,
       made: {}
     })
     views.set(callId, view)

@@ -64,6 +64,7 @@ it('approves no call of a program that the person is rejecting, and keeps the re
     .click()
   await card('a').getByRole('textbox').fill('wrong file')
   await expect.poll(() => all.textContent()).toContain('Approve the other 2 of this program')
+  for (const id of ['b', 'c']) await card(id).locator('.seen-end').scrollIntoViewIfNeeded()
   await all.and(me.page.locator('[aria-disabled=false]')).click()
   await expect.poll(() => now().fake.answered.toSorted()).toEqual(['b', 'c'])
   expect(await card('a').getByRole('textbox').inputValue()).toBe('wrong file')
