@@ -147,9 +147,7 @@ async function admit(socket: ClientSocket, options: SocketServerOptions, limits:
   socket.once('disconnect', end)
   // A connection that closes before it was admitted gets no `disconnect` event.
   socket.conn.once('close', end)
-  if (socket.conn.readyState === 'open') return
-  options.access.notDelivered(sessionId, socket.data.token, address)
-  end('transport close')
+  if (socket.conn.readyState !== 'open') end('transport close')
 }
 
 /** The client chooses the shape of `auth`: an object may have a `toString` that is no function. */
@@ -207,10 +205,7 @@ async function serve(socket: ClientSocket, options: SocketServerOptions, limits:
   const progress = options.progress()
   if (progress.stage !== 'ready') socket.emit('system:progress', progress)
   const choice = chooseModel(sessionId, socket.handshake.query.model, options)
-  const model = await tellingOfModels(socket, options, choice).catch((error) => {
-    options.access.notDelivered(sessionId, token, options.addressOf(socket.request))
-    throw error
-  })
+  const model = await tellingOfModels(socket, options, choice)
   socket.emit('system:ready', { ...ready(sessionId, model), ...(token === undefined ? {} : { token }) })
   const transcript = await options.chat.transcript(sessionId)
   const seen = transcript.seq

@@ -3,9 +3,8 @@
  * are stored. Ownership outlives the sandbox: a session belongs to whoever opened it until it is deleted.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
-import { BoundedMap } from '../../lib/bounded-map.ts'
 import { headOf } from '../../lib/cut-text.ts'
-import { AppError, isAppError } from '../../lib/errors.ts'
+import { AppError } from '../../lib/errors.ts'
 import { plural } from '../../lib/plural.ts'
 import type { KeyValueStore } from '../../storage/key-value-store.ts'
 import { sessionLost } from '../../storage/store-errors.ts'
@@ -20,7 +19,6 @@ export interface Proof {
 
 const SESSIONS = 'sessions'
 const MAX_TITLE = 120
-const MAX_UNDELIVERED = 10_000
 const ownerSpace = (ownerHash: string) => `owner:${ownerHash}`
 const addressSpace = (addressHash: string) => `address:${addressHash}`
 
@@ -55,7 +53,6 @@ export class SessionAccess {
   readonly #keyValues: KeyValueStore
   readonly #limits: SessionLimits
   readonly #hooks: AccessHooks
-  readonly #undelivered = new BoundedMap<string, { token: string; address: string | undefined }>(MAX_UNDELIVERED)
 
   constructor(keyValues: KeyValueStore, limits: SessionLimits, hooks: AccessHooks = {}) {
     this.#keyValues = keyValues
@@ -81,44 +78,20 @@ export class SessionAccess {
     const tokenHash = token === undefined ? null : hash(token)
     const marks = { titleBy: 'words' as const, pinnedAt: null, archivedAt: null, isDeleted: false }
     const meta: StoredMeta = { owner, address, token: tokenHash, title: '', createdAt, ...marks }
-    try {
-      if (!(await this.#keyValues.add(SESSIONS, sessionId, { ...meta }))) {
-        await this.check(sessionId, withChosen(proof, options))
-        return {}
-      }
-      await this.#list(sessionId, meta)
-    } catch (error) {
-      // It may be stored nevertheless.
-      if (isAppError(error, 'store_unavailable')) this.notDelivered(sessionId, token, options.address)
-      throw error
-    }
-    return token === undefined ? {} : { token }
-  }
-
-  /**
-   * The token of a new session was not sent to anyone, because opening the session failed. The next client from the same address
-   * that asks this instance for the session gets it; without that, nobody could ever enter.
-   */
-  notDelivered(sessionId: string, token: string | undefined, address: string | undefined): void {
-    if (token !== undefined) this.#undelivered.set(sessionId, { token, address })
-  }
-
-  async #enter(sessionId: string, meta: StoredMeta, proof: Proof, options: OpenOptions): Promise<{ token?: string }> {
-    const kept = this.#undelivered.get(sessionId)
-    const isNobodys = kept !== undefined && hasToken(meta, kept) && !meta.isDeleted && !proof.owner && !proof.token
-    if (!isNobodys || kept.address !== options.address) {
+    if (!(await this.#keyValues.add(SESSIONS, sessionId, { ...meta }))) {
       await this.check(sessionId, withChosen(proof, options))
       return {}
     }
-    // Before anything else, so that only one client gets it.
-    this.#undelivered.delete(sessionId)
-    try {
+    await this.#list(sessionId, meta)
+    return token === undefined ? {} : { token }
+  }
+
+  async #enter(sessionId: string, meta: StoredMeta, proof: Proof, options: OpenOptions): Promise<{ token?: string }> {
+    await this.check(sessionId, withChosen(proof, options))
+    // Its opening may have failed before it was listed.
+    if (options.newToken !== undefined && !proof.token && hasToken(meta, { token: options.newToken }))
       await this.#list(sessionId, meta)
-    } catch (error) {
-      this.#undelivered.set(sessionId, kept)
-      throw error
-    }
-    return { token: kept.token }
+    return {}
   }
 
   /** Adds it to the sessions of its owner and of its address. */
