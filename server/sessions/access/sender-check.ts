@@ -22,7 +22,7 @@ export interface SenderCheckOptions {
 
 /**
  * `decision`: changes servers, answers an approval of the inbox, or ends a program. `action`: anything else that changes or calls something.
- * `look`: only reads.
+ * `look`: only reads, for example the calls of other clients and the entries of `mcp.json`.
  */
 export type Purpose = 'decision' | 'action' | 'look'
 
@@ -56,9 +56,10 @@ export class SenderCheck {
     if (!instance.needsToken) {
       if (sender === 'another-user') throw new AppError('forbidden', 'sent_by_another_user', SENT_BY_ANOTHER_USER)
       const isDoubtful = sender === 'unknown' && (purpose === 'decision' || hasLocalServers())
-      if (isDoubtful && purpose !== 'look') throw new AppError('forbidden', 'sender_unknown', SENDER_UNKNOWN)
-      if (isDoubtful) return
+      // A server hides its socket while it asks, and takes it back to read the answer. So this is true for looking too.
+      if (isDoubtful) throw new AppError('forbidden', 'sender_unknown', SENDER_UNKNOWN)
     }
-    this.#passed.add(socket)
+    // An unknown sender may be a server that is enabled later.
+    if (sender !== 'unknown') this.#passed.add(socket)
   }
 }

@@ -201,11 +201,15 @@ describe('changing servers', () => {
   it('is refused to programs that can not be distinguished from a server, without the admin token', async () => {
     const { url, ask, saved, run } = await openEvil()
     const { port } = new URL(url)
-    const hide = (way: string, path: string) => run(`python3 ${HIDE_SENDER} ${way} ${port} ${path} 2>&1`)
+    const hide = (way: string, path: string, method = 'POST') =>
+      run(`python3 ${HIDE_SENDER} ${way} ${port} ${path} ${method} 2>&1`)
     const disable = '/api/servers/victim/disable'
     expect(await hide('plain', disable)).toContain('sent_by_server')
     expect(await hide('flight', disable)).toMatch(/sender_unknown|sent_by_server/)
     expect(await hide('orphan', disable)).toMatch(/sender_unknown|sent_by_server/)
+    // It takes the socket back to read the answer.
+    for (const path of ['/api/approvals', '/api/runs', '/api/audit', '/api/servers/victim', '/api/servers/victim/log'])
+      expect(await hide('flight', path, 'GET')).toMatch(/sender_unknown|sent_by_server/)
     for (const path of ['/mcp', '/api/sessions'])
       expect(await hide('orphan', path)).toMatch(/sender_unknown|sent_by_server/)
     for (const path of [
