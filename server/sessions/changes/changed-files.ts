@@ -40,13 +40,16 @@ function sideOf(entry: WorkspaceEntry): FileSide {
 /**
  * The changes as a person sees them, by path. A folder is shown only if it was created or deleted empty, its mode has changed, or it was
  * created with an unusual mode, or if it is in conflict.
- * A deleted and a created file with the same content, or linked, are one renamed file. `conflicts` has what is in the workspace by now.
+ * A deleted and a created file with the same content, or linked, are one renamed file. They are two if there is something else at both
+ * paths, so that both are shown before they are replaced. `conflicts` has what is in the workspace by now.
  */
 export function filesOf(
   changes: readonly StoredChange[],
   conflicts: ReadonlyMap<string, Conflict> = new Map()
 ): ChangedFile[] {
   const origins = renamedFrom(changes)
+  for (const [path, origin] of origins)
+    if (conflicts.get(path)?.now && conflicts.get(origin.path)?.now) origins.delete(path)
   const left = new Set([...origins.values()].map(({ path }) => path))
   const used = foldersInUse(changes)
   const files = changes

@@ -267,3 +267,20 @@ it('says where the other version of a conflict is', () => {
   expect(conflictAt(renamed, file('old', 'same'), file('new', 'mine'))).toEqual([['new', side('mine'), undefined]])
   expect(conflictAt([change('d/x', null, 'x')], file('d', 'mine'))).toEqual([['d/x', side('mine'), 'd']])
 })
+
+// Seen before: the file at the old path was deleted with the choice for the new one, and nobody had seen it.
+it('shows both files that a rename would replace, and takes a choice for each', () => {
+  const renamed = [change('old', 'same', null), change('new', null, 'same')]
+  const entries = workspace(file('old', 'mine'), file('new', 'also mine'))
+  const files = filesOf(renamed, conflictsOf(entries, renamed))
+  expect(files.map(({ path, from, conflict }) => [path, from, conflict?.now])).toMatchObject([
+    ['new', undefined, { size: 9 }],
+    ['old', undefined, { size: 4 }]
+  ])
+  const seenConflicts = Object.fromEntries(files.map(({ path, conflict }) => [path, conflict?.seen ?? '']))
+  const decide = (choices: Record<string, 'fork' | 'workspace'>, seen = seenConflicts) =>
+    planChanges(entries, renamed, { choices, seen }).changes.map(({ path }) => path)
+  expect(decide({ new: 'fork', old: 'workspace' })).toEqual(['new'])
+  expect(decide({ new: 'fork', old: 'fork' }).toSorted()).toEqual(['new', 'old'])
+  expect(() => decide({ new: 'fork' }, { new: seenConflicts.new ?? '' })).toThrow(/"old" has changed again/)
+})
