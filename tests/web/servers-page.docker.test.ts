@@ -113,7 +113,7 @@ describe('the servers in the page', () => {
     const writing = page.getByRole('dialog', { name: 'Try write' })
     await writing.getByLabel('message *').fill('once')
     await writing.getByRole('button', { name: 'Run' }).click()
-    await page.getByText('is not known to only read').waitFor()
+    await page.getByText('the server does not mark it as read-only').waitFor()
     expect(() => statSync(written)).toThrow()
     await me.button('Run it').click()
     await writing.getByRole('region', { name: 'Result' }).getByText('written').waitFor()

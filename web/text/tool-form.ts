@@ -21,19 +21,21 @@ export function toolParameters(schema: Record<string, unknown>): ToolParameter[]
   })
 }
 
-/** The arguments of the form; a sentence if a part of it is not valid JSON. */
+/** The arguments of the form; a sentence if one is missing or not valid JSON. A box that nobody ticked is left out. */
 export function toolArguments(
   parameters: readonly ToolParameter[],
   input: FormInput
 ): Record<string, unknown> | string {
   const fields = parameters.flatMap(({ field }) => field ?? [])
   const args: Record<string, unknown> = valuesOf(fields, input)
-  for (const { name, field } of parameters) {
+  for (const { name, field, isRequired } of parameters) {
+    if (field?.kind === 'boolean' && !isRequired && args[name] === (field.default ?? false)) delete args[name]
     const text = input[name]
     if (field || typeof text !== 'string' || text.trim() === '') continue
     const fault = jsonFault(text)
     if (fault !== null) return `“${name}” is not valid JSON: ${fault}.`
     args[name] = JSON.parse(text)
   }
-  return args
+  const missing = parameters.find(({ name, isRequired }) => isRequired && !Object.hasOwn(args, name))
+  return missing ? `“${missing.name}” is required.` : args
 }
