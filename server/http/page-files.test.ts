@@ -64,7 +64,8 @@ it('sends what the build has compressed, and lets browsers keep what has a hash 
     'assets/page-x_1.js': script,
     'assets/page-x_1.js.br': brotliCompressSync(script),
     'assets/page-x_1.js.gz': gzipSync(script),
-    'assets/diagram-frame-x_1.html': FRAME
+    'assets/diagram-frame-x_1.html': FRAME,
+    'favicon.svg': '<svg/>'
   })
   const get = async (url: string, accepted = '') => {
     const { headers, rawPayload } = await server.inject({ url, headers: { 'accept-encoding': accepted } })
@@ -81,6 +82,8 @@ it('sends what the build has compressed, and lets browsers keep what has a hash 
   expect(plain['content-encoding']).toBeUndefined()
   for (const path of ['/', '/index.html', '/assets/diagram-frame-x_1.html'])
     expect(await get(path, 'br')).toMatchObject({ 'cache-control': 'no-cache' })
+  // Seen before: without the server, the page had a broken image in place of its logo.
+  expect(await get('/favicon.svg')).toMatchObject({ 'cache-control': 'public, max-age=86400' })
   expect((await get('/', 'br'))['content-type']).toMatch(/^text\/html/)
   await server.close()
 })

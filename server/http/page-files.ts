@@ -12,6 +12,7 @@ const FRAME = /^diagram-frame-[\w-]+\.html$/
 /** Files whose name contains a hash of their content. Not the frame, whose policy may change while it does not. */
 const HASHED = /[/\\]assets[/\\][^/\\]+\.(?!html)\w+$/
 const YEAR_SECONDS = 365 * 86_400
+const DAY_SECONDS = 86_400
 
 export async function registerPage(server: FastifyInstance, root: string): Promise<void> {
   await server.register(fastifyStatic, {
@@ -31,8 +32,12 @@ export async function registerPage(server: FastifyInstance, root: string): Promi
   })
 }
 
-/** All other files have the same name in the next version, so browsers ask whether they have changed. */
+/**
+ * All other files have the same name in the next version, so browsers ask whether they have changed. They don't ask for the logo: the page
+ * also shows it while the server is away.
+ */
 export function cachePolicy(path: string): string {
+  if (basename(path) === 'favicon.svg') return `public, max-age=${DAY_SECONDS}`
   return HASHED.test(path) ? `public, max-age=${YEAR_SECONDS}, immutable` : 'no-cache'
 }
 
