@@ -30,7 +30,7 @@ export type EffectEntry =
 /** Describes the entry in one sentence. */
 export function effectText(entry: EffectEntry): string {
   if (entry.kind === 'rewound')
-    return `The conversation was taken back to an earlier message.${entry.undone ? ' You undid that.' : ''}`
+    return `The conversation was taken back to an earlier message.${entry.undone ? ' You undid that; it changed no files.' : ''}`
   const { total } = entry.changes
   const files = total === 1 ? '1 file' : `${total} files`
   if (entry.kind === 'reverted') return `You reverted ${files} in the workspace.`

@@ -59,7 +59,7 @@ it('undoes a rewind by keyboard while nothing was said since', async () => {
   await me.button('Taken back: 1 message, 1 answer and 1 call').waitFor()
   await me.button('Actions for this rewind').press('Enter')
   await me.button('Undo this rewind').press('Enter')
-  await me.page.getByText('You undid that.').waitFor()
+  await me.page.getByText('You undid that; it changed no files.').waitFor()
   await me.page.getByText('I will write it down.').waitFor()
   expect(await me.button('Taken back').count()).toBe(0)
   expect(session.transcript.entries.some(({ rewound }) => rewound)).toBe(false)
