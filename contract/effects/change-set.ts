@@ -6,6 +6,7 @@ import { z } from 'zod'
 
 /** Maximum number of files that an event lists. */
 export const MAX_LISTED_FILES = 100
+export const MAX_LISTED_INSIDE = 20
 const MAX_SEEN_CHARS = 100
 const count = z.number().int().nonnegative()
 /** A name that is not valid UTF-8 is written as in `WorkspacePath`: NUL, "b64:" and base64. */
@@ -34,10 +35,17 @@ const changedFile = z.object({
   after: fileSide.optional(),
   /**
    * The workspace has something else there by now than `before`: both sides have changed the file. `seen` names what is there, and goes
-   * back with the person's choice. With `at`, it is there: at the old path of a renamed file, or at a folder of this path.
+   * back with the person's choice. With `at`, it is there: at the old path of a renamed file, or at a folder of this path. `inside`: new paths
+   in the folder that is there, which a file takes the place of; the first of `insideTotal`.
    */
   conflict: z
-    .object({ now: fileSide.optional(), at: workspacePath.optional(), seen: z.string().max(MAX_SEEN_CHARS) })
+    .object({
+      now: fileSide.optional(),
+      at: workspacePath.optional(),
+      inside: z.array(workspacePath).max(MAX_LISTED_INSIDE).optional(),
+      insideTotal: count.optional(),
+      seen: z.string().max(MAX_SEEN_CHARS)
+    })
     .optional()
 })
 export type ChangedFile = z.infer<typeof changedFile>

@@ -12,6 +12,7 @@ import {
   type FileSide,
   isChosen,
   MAX_LISTED_FILES,
+  MAX_LISTED_INSIDE,
   namedIn
 } from '../../../contract/effects/change-set.ts'
 import { fromWire, parentOf } from '../../../workspace-server/checkpoint/raw-path.ts'
@@ -28,6 +29,8 @@ export interface Conflict {
   now: WorkspaceEntry | null
   /** Names what a choice for this path would replace. */
   mark: string
+  /** New paths in the folder that a choice for this path would replace. */
+  inside: readonly string[]
 }
 
 /** Without times: they are restored, but nobody decides on them. */
@@ -232,7 +235,9 @@ function conflictOf(path: string, ...both: (Conflict | undefined)[]): ChangedFil
   if (conflicts.length === 0) return undefined
   const now = conflicts.find((conflict) => conflict.now)?.now
   const there = now && { now: sideOf(now), ...(now.path !== path && { at: now.path }) }
-  return { ...there, seen: conflicts.map(({ mark }) => mark).join(' ') }
+  const inside = conflicts.flatMap((conflict) => conflict.inside)
+  const more = inside.length > 0 && { inside: inside.slice(0, MAX_LISTED_INSIDE), insideTotal: inside.length }
+  return { ...there, ...more, seen: conflicts.map(({ mark }) => mark).join(' ') }
 }
 
 export function rowOf(entry: WorkspaceEntry | null): unknown[] | null {

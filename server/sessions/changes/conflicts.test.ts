@@ -284,3 +284,20 @@ it('shows both files that a rename would replace, and takes a choice for each', 
   expect(decide({ new: 'fork', old: 'fork' }).toSorted()).toEqual(['new', 'old'])
   expect(() => decide({ new: 'fork' }, { new: seenConflicts.new ?? '' })).toThrow(/"old" has changed again/)
 })
+
+// Seen before: the conflict said that there is a folder, and the file that the person had put into it was deleted unseen.
+it('names what is new in a folder that a file would replace', () => {
+  const changes: StoredChange[] = [
+    { path: 'd', before: dir('d'), after: file('d', 'a file') },
+    change('d/old', 'x', null)
+  ]
+  const entries = workspace(
+    dir('d'),
+    file('d/old', 'x'),
+    ...Array.from({ length: 30 }, (_, i) => file(`d/new${i}`, 'mine'))
+  )
+  const [shown] = filesOf(changes, conflictsOf(entries, changes))
+  expect(shown).toMatchObject({ path: 'd', conflict: { now: { type: 'dir' }, insideTotal: 30 } })
+  expect(shown?.conflict?.inside).toHaveLength(20)
+  expect(shown?.conflict?.inside).not.toContain('d/old')
+})

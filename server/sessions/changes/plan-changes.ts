@@ -53,10 +53,10 @@ export function conflictsOf(entries: Entries, changes: readonly StoredChange[]):
     if (isSameEntry(now, after)) continue
     const blocker = after && blockerOf(entries, planned, path)
     const inside = after && after.type !== 'dir' ? below(path) : []
-    const hasMore = inside.some((child) => !planned.has(child))
-    if (!blocker && isSameEntry(now, before) && !hasMore) continue
+    const more = inside.filter((child) => !planned.has(child))
+    if (!blocker && isSameEntry(now, before) && more.length === 0) continue
     const replaced = [blocker ?? null, now, ...inside.map((child) => entries.get(child) ?? null)]
-    conflicts.set(path, { now: blocker ?? now, mark: markOf(path, replaced) })
+    conflicts.set(path, { now: blocker ?? now, mark: markOf(path, replaced), inside: more })
   }
   return conflicts
 }

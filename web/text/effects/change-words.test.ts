@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { ChangedFile, FileSide } from '../../../contract/effects/change-set.ts'
-import { sideWords } from './change-words.ts'
+import { insideWords, sideWords } from './change-words.ts'
 
 const file = (mode: number): FileSide => ({ type: 'file', mode, size: 1, hash: 'h'.repeat(64) })
 const dir = (mode: number): FileSide => ({ type: 'dir', mode })
@@ -25,4 +25,13 @@ it.each<[FileSide | undefined, FileSide | undefined, string]>([
   [dir(0o755), file(0o600), 'permissions 0600']
 ])('says what a person must know besides the content: %j, then %j', (before, after, said) => {
   expect(words(before, after)).toBe(said)
+})
+
+it('names what goes with a folder that a file replaces', () => {
+  const inside = (paths: string[], insideTotal: number) =>
+    insideWords({ path: 'd', conflict: { inside: paths, insideTotal, seen: 'x' } })
+  expect(inside(['d/a', 'd/b'], 5)).toBe(
+    'The folder there has something new in it, which goes with it: d/a, d/b and 3 more.'
+  )
+  expect(insideWords({ path: 'd' })).toBe('')
 })

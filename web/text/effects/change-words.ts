@@ -72,6 +72,14 @@ export function sizeWords(side: FileSide | undefined): string {
   return side.type === 'dir' ? 'a folder' : `a link to ${side.target}`
 }
 
+/** Names the new files in a folder that a file would replace: no other list has them. Returns '' if there are none. */
+export function insideWords({ conflict }: ChangedFile): string {
+  const { inside = [], insideTotal = 0 } = conflict ?? {}
+  if (inside.length === 0) return ''
+  const more = insideTotal > inside.length ? ` and ${insideTotal - inside.length} more` : ''
+  return `The folder there has something new in it, which goes with it: ${inside.join(', ')}${more}.`
+}
+
 /** "+1.2 kB", "−3 B" or nothing. */
 export function growthWords({ before, after }: ChangedFile): string {
   const size = (side: FileSide | undefined) => (side?.type === 'file' ? side.size : 0)
