@@ -72,7 +72,9 @@ export function openSenderCheck(
   return new SenderCheck({
     ...entrance,
     senderOf: (socket) => loaded()?.connections.senderOf(socket) ?? senderOf(socket, NO_CHILDREN),
+    // One that was just switched off may still be ending.
     hasLocalServers: () =>
+      (loaded()?.connections.childPids.length ?? 0) > 0 ||
       [...registry().servers.values()].some((entry) => entry.enabled && entry.kind === 'local' && !entry.sandbox)
   })
 }

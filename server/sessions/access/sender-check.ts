@@ -16,7 +16,7 @@ export interface SenderCheckOptions {
   admin: Pick<AdminAccess, 'isProven'>
   instance: { readonly needsToken: boolean }
   addressOf: AddressOf
-  /** Whether a server can run here without a sandbox: if none can, a sender that is unknown is none. */
+  /** Whether a server runs here without a sandbox, or can be started: if not, a sender that is unknown is none. */
   hasLocalServers: () => boolean
 }
 
