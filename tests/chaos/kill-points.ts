@@ -62,14 +62,14 @@ export const KILL_POINTS: Record<string, KillPoint> = {
   },
   'apply: all is written': {
     file: FILES,
-    replace: 'const save = () => this.#commitApplied(plan, version, drop)',
-    after: 'const save = () => this.#commitApplied(plan, version, drop)'
+    replace: 'const save = () => this.#commitApplied(plan, input)',
+    after: 'const save = () => this.#commitApplied(plan, input)'
   },
   'apply: all is saved': {
     file: FILES,
-    replace: 'await this.#checkpoint.commit({ put, deleted, drop, keep })\n    return keep[0] ?? null',
-    before: 'await this.#checkpoint.commit({ put, deleted, drop, keep })\n    ',
-    after: 'return keep[0] ?? null'
+    replace: '{ put, deleted, drop, keep: made ? [...keep, made] : keep })\n    return made',
+    before: '{ put, deleted, drop, keep: made ? [...keep, made] : keep })\n    ',
+    after: 'return made'
   }
 }
 
