@@ -19,6 +19,7 @@ const end = (me: WorkspacePage, label: string) =>
 const decided = ({ transcript }: FakeSession) =>
   Object.values(transcript.calls).flatMap(({ callId, decision }) => (decision?.approved ? [callId] : []))
 
+// Checked: if the end is not asked for, the first click approves.
 // Seen before: one click approved a command of which the end was below “More below”. And a card that grew to show its rest was scrolled
 // to its end by the list, so that the next click approved what nobody had read.
 it('approves no long command before its end was in view, however often one clicks', async () => {
