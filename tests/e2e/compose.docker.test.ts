@@ -184,9 +184,13 @@ describe('the image, the proxy and the server', () => {
     const said = /The engine has no sandbox image .*does not allow builds: .*npm run setup/
     await eventually('in the log', async () => said.test(await logs(server)), 30_000)
     const headers = { authorization: `Bearer ${token}` }
-    const ready = await fetch(`${await addressOf(server)}/readyz`, { headers })
-    expect(ready.status).toBe(503)
-    expect(JSON.stringify(await ready.json())).toMatch(said)
+    const address = await addressOf(server)
+    // The answer may be up to two seconds old.
+    await eventually('in the readiness', async () => {
+      const ready = await fetch(`${address}/readyz`, { headers })
+      expect(ready.status).toBe(503)
+      return said.test(JSON.stringify(await ready.json()))
+    })
   })
 })
 
