@@ -39,7 +39,7 @@ it('follows a session from its opening to the end of its connection, with every 
   await other.ready()
   await other.turn('run true')
   expect(await metric(server, 'refusals_total{face="chat",code="too_many_sessions"}')).toBeGreaterThan(0)
-  expect(lines(server, 'Tool call failed.').find(({ sessionId }) => sessionId === 'other')).toMatchObject({
+  expect(lines(server, 'Tool call did not begin.').find(({ sessionId }) => sessionId === 'other')).toMatchObject({
     server: 'workspace',
     tool: 'execute_command',
     code: 'too_many_sessions',
