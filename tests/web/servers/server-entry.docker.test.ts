@@ -116,7 +116,7 @@ it('follows the log until it is paused, and shows resources and prompts as plain
   await page.keyboard.press('Escape')
   await dialog.waitFor({ state: 'hidden' })
   await me.button('Read template').click()
-  await dialog.getByLabel(/^Address/).fill('test://template/7/data')
+  await dialog.getByLabel(/^id\b/).fill('7')
   await page.keyboard.press('Enter')
   await dialog.getByRole('region', { name: 'Content' }).getByText('7').first().waitFor()
   await page.keyboard.press('Escape')
