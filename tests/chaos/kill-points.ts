@@ -36,8 +36,8 @@ export const KILL_POINTS: Record<string, KillPoint> = {
   },
   'store: the changes are stored': {
     file: '/server/sessions/sandboxes/forks/fork-changes.ts',
-    replace: 'return summaryOf(set)\n  })',
-    after: 'return summaryOf(set)\n  })'
+    replace: 'return summaryOf({ id, changes: linked })',
+    after: 'return summaryOf({ id, changes: linked })'
   },
   'decide: a kept preview is not recorded yet': {
     file: CHAT,
