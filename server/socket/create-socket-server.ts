@@ -204,8 +204,7 @@ async function serve(socket: ClientSocket, options: SocketServerOptions, limits:
   socket.once('disconnect', options.chat.attach(sessionId))
   const progress = options.progress()
   if (progress.stage !== 'ready') socket.emit('system:progress', progress)
-  const choice = chooseModel(sessionId, socket.handshake.query.model, options)
-  const model = await tellingOfModels(socket, options, choice)
+  const model = await tellingOfModels(socket, options, chooseModel(sessionId, socket.handshake.query.model, options))
   socket.emit('system:ready', { ...ready(sessionId, model), ...(token === undefined ? {} : { token }) })
   const transcript = await options.chat.transcript(sessionId)
   const seen = transcript.seq
