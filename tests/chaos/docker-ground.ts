@@ -49,34 +49,25 @@ export function dockerGround(engine: PrivateEngine): Ground {
   }
 }
 
+/** A fault of one container, if there is any. */
+function toContainer(
+  weight: number,
+  act: (container: Dockerode.Container) => Promise<unknown>
+): PlaceFaults<PrivateEngine>[string] {
+  return {
+    weight,
+    async make({ docker }, random) {
+      const id = await someContainer(docker, random)
+      if (id) await act(docker.getContainer(id))
+      return short(id)
+    }
+  }
+}
+
 const CONTAINER_FAULTS: PlaceFaults<PrivateEngine> = {
-  'kill a container': {
-    weight: 4,
-    async make(engine, random) {
-      const { docker } = engine
-      const id = await someContainer(docker, random)
-      if (id) await docker.getContainer(id).kill()
-      return short(id)
-    }
-  },
-  'stop a container': {
-    weight: 2,
-    async make(engine, random) {
-      const { docker } = engine
-      const id = await someContainer(docker, random)
-      if (id) await docker.getContainer(id).stop({ t: 1 })
-      return short(id)
-    }
-  },
-  'remove a container': {
-    weight: 1,
-    async make(engine, random) {
-      const { docker } = engine
-      const id = await someContainer(docker, random)
-      if (id) await docker.getContainer(id).remove({ force: true, v: true })
-      return short(id)
-    }
-  },
+  'kill a container': toContainer(4, (container) => container.kill()),
+  'stop a container': toContainer(2, (container) => container.stop({ t: 1 })),
+  'remove a container': toContainer(1, (container) => container.remove({ force: true, v: true })),
   'stall a child': {
     weight: 3,
     async make(engine, random) {
