@@ -62,7 +62,7 @@ export class SessionEvents {
       try {
         return await this.append([result], epoch)
       } catch (error) {
-        // It was stored before, and whoever did that publishes it.
+        // It was stored before, and is published by the one who stored it.
         if (isAppError(error, 'event_exists')) return
         if (!isAppError(error) || error.kind !== 'unavailable' || Date.now() > until) throw error
         await new Promise((resolve) => setTimeout(resolve, backoffMs(attempt, { firstMs: 100, maxMs: 2000 })))
